@@ -1,7 +1,7 @@
 //! Applies changes to a set of documents: computes the objects as they would be after `kubectl
 //! apply`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use aviary_engine::hash;
 use serde_json::{Map, Value, json};
@@ -18,6 +18,8 @@ pub(crate) struct Changed {
     pub(crate) documents: Vec<Document>,
     /// The documents that the change replaced, in their old form.
     pub(crate) former: Vec<Document>,
+    /// Which of the documents the change adds.
+    pub(crate) added: BTreeSet<usize>,
 }
 
 /// Applies a change to the existing documents.
@@ -26,6 +28,7 @@ pub(crate) fn apply(there: Vec<Document>, change: Vec<Document>) -> Changed {
     let mut known: HashMap<[String; 4], usize> =
         documents.iter().enumerate().map(|(index, document)| (identity(document), index)).collect();
     let mut former = Vec::new();
+    let mut added = BTreeSet::new();
     for new in change {
         let index = *known.entry(identity(&new)).or_insert(documents.len());
         match documents.get_mut(index) {
@@ -33,10 +36,13 @@ pub(crate) fn apply(there: Vec<Document>, change: Vec<Document>) -> Changed {
                 let value = merged(&known.value, new.value);
                 former.push(std::mem::replace(known, Document { place: new.place, value }));
             }
-            None => documents.push(new),
+            None => {
+                added.insert(documents.len());
+                documents.push(new);
+            }
         }
     }
-    Changed { documents, former }
+    Changed { documents, former, added }
 }
 
 fn identity(document: &Document) -> [String; 4] {

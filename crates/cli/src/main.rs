@@ -21,6 +21,7 @@ mod objects;
 mod output;
 mod packaging;
 mod process;
+mod redecide;
 mod snapshot;
 mod telemetry;
 

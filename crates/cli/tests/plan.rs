@@ -683,3 +683,24 @@ fn shorten(value: &mut Value) {
         _ => {}
     }
 }
+
+/// Without a hub, a changed placement is decided anew as well.
+#[test]
+fn a_placement_that_a_change_narrows_loses_clusters_in_the_plan() {
+    let placement = |stage: &str| {
+        let mut placement = aviary_testing::objects::placement_by_labels("all", &json!({ "stage": stage }));
+        placement["status"] = json!({"numberOfSelectedClusters": 3});
+        placement
+    };
+    let addon = addon(&[self::placement("all", "hub-config-xxx", &Value::Null)]);
+    let mut fleet = vec![hub_config("hub-config-xxx", "v0.10.0"), addon, placement("one")];
+    fleet.extend(names("one", 3).iter().map(|name| cluster(name, &json!({"stage": "one"}), true)));
+    fleet.extend(names("two", 5).iter().map(|name| cluster(name, &json!({"stage": "two"}), true)));
+    fleet.extend(decisions("all", &names("one", 3)));
+    let desk = desk("changed_placement")
+        .file("fleet.yaml", stream(&fleet))
+        .file("two.yaml", stream(&[placement("two")]));
+    let told = desk.run(&format!("plan -f fleet.yaml --change two.yaml {NOW}"));
+    assert!(told.contains("Add-on helloworld, 5 clusters: 5 created"), "{told}");
+    assert!(told.contains("5 clusters instead of 3, 5 added and 3 removed"), "{told}");
+}

@@ -28,6 +28,7 @@ const STATES = {
   WaitingForCanary: ['Waiting for canary', 'waiting'],
   Paused: ['Paused', 'paused'],
   Empty: ['Empty', 'leaving'],
+  Undecided: ['Undecided', 'leaving'],
 };
 
 export function stateOf(state, paused = false) {

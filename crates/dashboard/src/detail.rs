@@ -198,7 +198,7 @@ fn placements(observed: &Observed, plan: &Plan) -> Vec<PlacementLine> {
             PlacementLine {
                 name: report.name.to_string(),
                 position,
-                state: report.verdict(),
+                state: verdict::of_placement(observed, report),
                 message: report.message.clone(),
                 strategy: strategy(&spec.rollout),
                 budget: verdict::budget(spec, counts),

@@ -447,15 +447,15 @@ pub struct Unreachable {
 pub struct Selection {
     /// The count that the placement publishes, if it publishes one.
     pub published: Option<usize>,
-    /// The placement has the condition `PlacementSatisfied`, so a controller has counted. Only then
-    /// is a count of 0 trusted.
+    /// It has the condition `PlacementSatisfied`: a controller has counted. Only then 0 is trusted.
     pub counted: bool,
+    /// Changed since it was decided, if its controller records that. Affects only messages.
+    pub outdated: bool,
     /// How many clusters the placement puts into one decision group.
     pub group_size: Option<Limit>,
     /// Decision groups in their order; without groups, one. No cluster is in two of them.
     pub groups: Vec<ClusterGroup>,
-    /// How many decided names no cluster can have. They are ignored, but included when counts are
-    /// compared.
+    /// How many decided names no cluster can have: ignored, but included when counts are compared.
     pub refused: usize,
 }
 

@@ -34,6 +34,7 @@ wire_enum! {
         Failed = "Failed",
         // Of a placement.
         Empty = "Empty",
+        Undecided = "Undecided",
         Installing = "Installing",
         Installed = "Installed",
         Upgrading = "Upgrading",
@@ -133,12 +134,24 @@ pub fn undecided(observed: &Observed) -> impl Iterator<Item = &PlacementName> {
     placements.filter(|name| observed.placements.get(*name).is_some_and(Selection::is_undecided))
 }
 
+/// The state of a placement in one word, also if no controller has chosen its clusters yet.
+pub fn of_placement(observed: &Observed, report: &PlacementReport) -> Verdict {
+    match report.verdict() {
+        Verdict::Empty if undecided(observed).any(|name| *name == report.name) => Verdict::Undecided,
+        verdict => verdict,
+    }
+}
+
 /// Why it is not known yet which clusters an existing placement selects.
 pub(crate) fn uncertain(observed: &Observed, spec: &InstallPlacement) -> Option<(Reason, String)> {
     let (name, selection) = (&spec.name, observed.placements.get(&spec.name)?);
     if selection.is_undecided() {
         let message = format!("{name}: no placement controller has decided yet which clusters it selects");
         return Some((Reason::PlacementUndecided, message));
+    }
+    if selection.outdated {
+        let message = format!("{name}: its clusters have not been chosen again since it was changed");
+        return Some((Reason::PlacementInMotion, message));
     }
     let (published, decided) = selection.in_motion()?;
     let message = format!("{name}: its decisions hold {decided} of {published} clusters so far");

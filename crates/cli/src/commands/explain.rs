@@ -101,6 +101,9 @@ struct Explanation {
     reasons: Vec<AdvisedGroup>,
     problems: Vec<ProblemLine>,
     notes: Vec<String>,
+    /// What to do first, if it has nothing to do with the rollout itself.
+    #[serde(skip)]
+    first_step: Option<String>,
 }
 
 /// Clusters with the same reason, and the suggested action.
@@ -173,11 +176,24 @@ fn whole(
 ) -> Option<Explanation> {
     view.observe(advisor.addon, |observed| {
         let plan = plan::plan(observed, now).recorded();
-        let AddOnState { name, state, message, placements, problems, .. } = AddOnState::of(observed, &plan);
+        let told = AddOnState::of(observed, &plan);
+        let first_step = told.first_step(advisor.program, advisor.hub);
+        let AddOnState { name, state, message, placements, problems, .. } = told;
         let reasons = reasons(observed, &plan, advisor);
         notes.extend(not_probed(&plan, advisor));
         let now = seconds(now).to_string();
-        Explanation { version: 1, now, add_on: name, state, message, placements, reasons, problems, notes }
+        Explanation {
+            version: 1,
+            now,
+            add_on: name,
+            state,
+            message,
+            placements,
+            reasons,
+            problems,
+            notes,
+            first_step,
+        }
     })
 }
 

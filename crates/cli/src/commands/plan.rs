@@ -31,6 +31,10 @@ a config. Objects of --change are applied to the others as kubectl apply would d
 Without a hub, missing objects are assumed, and every assumption is printed: without ManagedClusters, every named cluster exists; \
 without a Placement, its PlacementDecisions are used; without ManifestWorks, an instance runs what its status reports.
 
+If the files change a Placement, or clusters by which it selects, its clusters are chosen again by the rules of Aviary's placement \
+controller. The plan says so, and where these rules cannot tell what the hub's controller will choose, it warns that it uses the decisions \
+from before the change.
+
 The waves show the best case, in which every cluster succeeds immediately.";
 
 const EXAMPLES: &str = "\

@@ -9,6 +9,7 @@ use aviary_controller::View;
 use aviary_engine::configs::{ConfigRef, GroupResource};
 use aviary_engine::observed::Observed;
 use aviary_engine::problem::Problem;
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Session, typed};
@@ -23,6 +24,7 @@ use crate::live::{LiveArgs, told, unknown};
 use crate::nearest::did_you_mean;
 use crate::objects;
 use crate::output::first_few;
+use crate::redecide::{self, Effects, PlacementFacts};
 use crate::snapshot::{self, is_config};
 
 /// The file name of an add-on that comes from a hub.
@@ -82,6 +84,17 @@ pub(crate) struct AddOnFleet {
     pub(crate) observed: Observed,
     pub(crate) instance_problems: Vec<Problem>,
     pub(crate) notes: Vec<String>,
+    /// Placements that the change affects in a way that is not known before it is applied.
+    pub(crate) unknown: Vec<String>,
+}
+
+impl AddOnFleet {
+    /// Chooses the clusters of the placements again that the change affects.
+    fn redecide(&mut self, before: &PlacementFacts, after: &PlacementFacts, now: Timestamp) {
+        let Effects { notes, unknown } = redecide::apply(&mut self.observed, before, after, now);
+        self.notes.extend(notes);
+        self.unknown.extend(unknown);
+    }
 }
 
 impl SourceArgs {
@@ -126,9 +139,9 @@ impl SourceArgs {
         }
         let changed = change::apply(there, new);
         if self.is_live() {
-            return Ok(Ok(self.on_hub(&changed.documents).await?));
+            return Ok(Ok(self.on_hub(&changed.documents, session.now).await?));
         }
-        let mut fleets = from_files(&changed, &kinds);
+        let mut fleets = from_files(&changed, &kinds, session.now);
         self.choose(&mut fleets)?;
         Ok(Ok(fleets))
     }
@@ -150,7 +163,7 @@ impl SourceArgs {
     }
 
     /// Reads the hub and applies the documents to it.
-    async fn on_hub(&self, documents: &[Document]) -> anyhow::Result<Fleets> {
+    async fn on_hub(&self, documents: &[Document], now: Timestamp) -> anyhow::Result<Fleets> {
         let wanted = self.addon.as_deref().or(self.add_on.as_deref());
         let in_files =
             |name: &str| documents.iter().any(|document| is_addon(document) && document.name() == name);
@@ -164,13 +177,24 @@ impl SourceArgs {
         }
         let mut differences = Vec::new();
         let mut supposed = Vec::new();
+        let mut decides_anew = false;
         for document in documents {
             let (kind, object, difference) = laid_over(&connection, document).await?;
+            decides_anew |= difference.is_some() && redecide::is_of_placements(document);
             differences.extend(difference);
             supposed.push((document, kind, object));
         }
         // Configs come after the objects that reference them: a referenced config is fetched first,
         // and then replaced by the one in the files.
+        let facts = match decides_anew {
+            true => Some(PlacementFacts::read(&connection).await?),
+            false => None,
+        };
+        let facts = facts.map(|before| {
+            let mut after = before.clone();
+            supposed.iter().for_each(|(document, _, object)| after.put(document, object));
+            (before, after)
+        });
         let (configs, others): (Vec<_>, Vec<_>) =
             supposed.iter().partition(|(document, _, _)| is_config(document));
         for (_, kind, object) in others {
@@ -194,14 +218,19 @@ impl SourceArgs {
                 continue;
             }
             let Some(observed) = view.observe(&addon, Observed::clone) else { continue };
-            fleets.addons.push(AddOnFleet {
+            let mut fleet = AddOnFleet {
                 name: addon.to_string(),
                 file: HUB.to_owned(),
                 document: 0,
                 observed,
                 instance_problems: Vec::new(),
                 notes: Vec::new(),
-            });
+                unknown: Vec::new(),
+            };
+            if let Some((before, after)) = &facts {
+                fleet.redecide(before, after, now);
+            }
+            fleets.addons.push(fleet);
         }
         if fleets.addons.is_empty() {
             bail!("there is nothing to plan: the files do not affect any add-on on {}", connection.server);
@@ -283,17 +312,43 @@ async fn laid_over(
     Ok((kind, object, difference))
 }
 
-fn from_files(changed: &Changed, kinds: &Kinds) -> Fleets {
+fn from_files(changed: &Changed, kinds: &Kinds, now: Timestamp) -> Fleets {
+    let facts = changed_facts(changed);
     let snapshot = snapshot::build(&changed.documents, &changed.former, kinds);
     let left_out = snapshot.findings.iter().filter(|finding| finding.field != "status.decisions");
     let notes = snapshot.notes.iter().cloned().chain(left_out.map(ToString::to_string)).collect();
-    let addons = snapshot.addons.into_iter().map(|addon| AddOnFleet {
-        name: addon.document.name().to_owned(),
-        file: addon.document.place.file.to_string(),
-        document: addon.document.place.document,
-        observed: addon.observed,
-        instance_problems: addon.instance_problems.into_iter().map(|(_, problem)| problem).collect(),
-        notes: addon.notes,
+    let addons = snapshot.addons.into_iter().map(|addon| {
+        let mut fleet = AddOnFleet {
+            name: addon.document.name().to_owned(),
+            file: addon.document.place.file.to_string(),
+            document: addon.document.place.document,
+            observed: addon.observed,
+            instance_problems: addon.instance_problems.into_iter().map(|(_, problem)| problem).collect(),
+            notes: addon.notes,
+            unknown: Vec::new(),
+        };
+        if let Some((before, after)) = &facts {
+            fleet.redecide(before, after, now);
+        }
+        fleet
     });
     Fleets { addons: addons.collect(), notes, differences: Vec::new() }
+}
+
+/// What placements depend on before and after the change, if the change affects any of it.
+fn changed_facts(changed: &Changed) -> Option<(PlacementFacts, PlacementFacts)> {
+    let Changed { documents, former, added } = changed;
+    let new = added.iter().filter_map(|index| documents.get(*index));
+    if !former.iter().chain(new).any(redecide::is_of_placements) {
+        return None;
+    }
+    let (mut before, mut after) = (PlacementFacts::default(), PlacementFacts::default());
+    for (index, document) in documents.iter().enumerate() {
+        after.put(document, &document.value);
+        if !added.contains(&index) {
+            before.put(document, &document.value);
+        }
+    }
+    former.iter().for_each(|document| before.put(document, &document.value));
+    Some((before, after))
 }

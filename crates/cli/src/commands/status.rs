@@ -24,7 +24,9 @@ Show the progress of rollouts: the add-on, its placements, and the clusters that
 
 The report is computed from the current state of the hub, by the same code as the manager's decisions. Without ADDON it has one \
 line per add-on. With -w it is updated until everything is done or something has failed: on a terminal it is redrawn, \
-otherwise every change prints one line, however long. A change counts as done only after the manager has observed it. --for waits for something else.
+otherwise every change prints one line, however long. A change counts as done only after the manager has observed it, and that of a Placement only after its placement \
+controller has decided it again, if the controller records that: Aviary's does, Open Cluster Management's does not. --for waits for \
+something else.
 
 Every cluster is in one of these states. Settled: it runs the desired revision and has been healthy for long enough. In flight: it is \
 assigned a revision, and has neither settled on it nor failed. Failed: it is assigned a revision and failed. Waiting: it is not \
@@ -146,7 +148,13 @@ pub(super) async fn show(args: &Args, session: &mut Session) -> anyhow::Result<O
     }
     let stopped = stop_signal()?;
     let connection = live.connection.clone();
-    let watch = Watch { args, begun, follower: live.view.follow() };
+    let mut nobody = None;
+    if args.outcome(&report) == Outcome::Progressing {
+        let leader = args.live.leader(&connection.client, args.addon.as_deref(), session.now).await;
+        nobody = leader.note();
+        announce(nobody.as_deref(), session)?;
+    }
+    let watch = Watch { args, begun, follower: live.view.follow(), nobody: nobody.clone() };
     let watched = tokio::select! {
         watched = watch.go_on(report, session) => watched.map_err(|error| match error.downcast_ref() {
             Some(error) => told(error, &connection),
@@ -156,11 +164,25 @@ pub(super) async fn show(args: &Args, session: &mut Session) -> anyhow::Result<O
     };
     let (mut report, shown) = watched;
     if args.outcome(&report) == Outcome::Progressing {
-        let leader = args.live.leader(&connection.client, args.addon.as_deref(), session.now).await;
-        report.notes.extend(leader.note());
+        let now = since(session.now, begun);
+        let leader = args.live.leader(&connection.client, args.addon.as_deref(), now).await;
+        // What was said at the start is not repeated below the lines.
+        let is_said = shown && leader.note() == nobody;
+        report.notes.extend(leader.note().filter(|_| !is_said));
+        report.notes.extend(args.timeout.map(|limit| format!("timed out after {}", duration::shown(limit))));
     }
     finish(args, session, &report, !shown)?;
     Ok(args.outcome(&report))
+}
+
+/// Prints why nothing will happen while somebody waits. A terminal shows it with every picture.
+fn announce(nobody: Option<&str>, session: &mut Session) -> anyhow::Result<()> {
+    let Some(nobody) = nobody.filter(|_| session.output.format().is_none() && !session.output.is_terminal())
+    else {
+        return Ok(());
+    };
+    session.output.line(format_args!("Note: {nobody}"))?;
+    session.output.finish()
 }
 
 /// Prints the final report, unless it is already on the screen, and the next command.
@@ -183,6 +205,8 @@ struct Watch<'a> {
     args: &'a Args,
     begun: Instant,
     follower: Follower,
+    /// Why nothing happened when the watch began: no manager leads.
+    nobody: Option<String>,
 }
 
 impl Watch<'_> {
@@ -207,6 +231,9 @@ impl Watch<'_> {
             if redraws {
                 let (wide, paint) = (session.output.is_wide(), session.output.paint);
                 let mut picture = text::render(&report, self.args.addon.is_some(), wide, paint);
+                if let Some(nobody) = &self.nobody {
+                    picture.wrapped("Note: ", "  ", nobody);
+                }
                 if let Some(outage) = &outage {
                     picture.line(paint.paint(Style::Red, &stale(outage)));
                 }
@@ -304,12 +331,20 @@ fn next(args: &Args, report: &StatusReport, program: &str) -> String {
         return format!("There is no add-on. Next: {program} plan -f addon.yaml{hub}");
     };
     let name = &addon.name;
+    let first = addon.first_step(program, &hub).filter(|_| addon.outcome() != Outcome::Done);
+    if let (Some(step), Some(_)) = (first, &args.addon) {
+        return format!("Next: {step}");
+    }
     let next = match (addon.outcome(), &args.addon) {
+        (Outcome::Done, Some(_)) if addon.placements.is_empty() => {
+            format!("{program} plan {name}{hub} # what its manager does next")
+        }
         (Outcome::Done, Some(_)) => format!("{program} rollout history {name}{hub}"),
         (Outcome::Done, None) => format!("{program} status {name}{hub}"),
-        (Outcome::Failed, Some(_)) => {
+        (Outcome::Failed, Some(_)) if addon.can_undo => {
             format!("{program} explain {name}{hub} # or {program} rollout undo {name}{hub} to roll back")
         }
+        (Outcome::Failed, Some(_)) => format!("{program} explain {name}{hub} # why it has failed"),
         (_, Some(_)) => format!("{program} explain {name}{hub} # why it is stuck"),
         (_, None) => format!("{program} status {name}{hub} # which clusters, and why"),
     };

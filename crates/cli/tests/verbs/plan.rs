@@ -1,5 +1,6 @@
 //! `aviary plan` against a hub.
 
+use aviary_testing::objects;
 use expect_test::expect;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
@@ -272,4 +273,66 @@ fn what_a_take_over_from_ocm_would_do_is_shown_before_it_happens() {
     ] {
         assert!(words.contains(note), "{note}: {words}");
     }
+}
+
+/// A placement `chosen` as Aviary's placement controller leaves it, and an add-on on it.
+fn decided(stage: &str, clusters: &[String]) -> World {
+    let world = World::quiet(&format!("plan-decided-{}", clusters.len()));
+    world.block_on(world.fleet());
+    let mut placement = objects::placement_by_labels("chosen", &json!({"stage": stage}));
+    placement["status"] = json!({
+        "numberOfSelectedClusters": clusters.len(),
+        "conditions": [{"type": "PlacementSatisfied", "status": "True", "reason": "AllDecisionsScheduled",
+            "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1}],
+    });
+    world.give(placement);
+    world.give(objects::decision("chosen", 1, clusters));
+    let mut one = addon("one");
+    one["spec"]["installStrategy"]["placements"] = json!([{
+        "name": "chosen", "namespace": "default",
+        "configs": [{"group": "addon.open-cluster-management.io", "resource": "addonhubconfigs", "name": "one"}],
+    }]);
+    world.give(one);
+    world
+}
+
+#[test]
+fn a_changed_placement_is_decided_anew_by_the_plan() {
+    let moved = objects::cluster("fleet-00", &json!({"stage": "canary"}));
+    let changed = objects::placement_by_labels("chosen", &json!({"stage": "canary"}));
+    let mut same = objects::placement_by_labels("chosen", &json!({"stage": "fleet"}));
+    same["spec"]["numberOfClusters"] = json!(12);
+    let world = decided("fleet", &names("fleet", 12))
+        .file("changed.yaml", &stream(&[changed]))
+        .file("moved.yaml", &stream(&[moved]))
+        .file("same.yaml", &stream(&[same]));
+    let clusters = |told: &Value| told["addOns"][0]["clusters"].clone();
+    let notes = |told: &Value| told["addOns"][0]["notes"].to_string();
+
+    let told = world.json("plan helloworld -f changed.yaml -o json", 0);
+    assert_eq!(told["addOns"][0]["creates"][0]["clusters"], json!(names("canary", 4)), "{told:#}");
+    assert!(notes(&told).contains("4 clusters instead of 12, 4 added and 12 removed"), "{told:#}");
+    assert!(world.run("plan helloworld -f changed.yaml").contains("4 clusters instead of 12"));
+    // The labels of a cluster decide as well.
+    let told = world.json("plan helloworld -f moved.yaml -o json", 0);
+    assert_eq!(clusters(&told), 11, "{told:#}");
+    assert!(notes(&told).contains("11 clusters instead of 12, 0 added and 1 removed"), "{told:#}");
+    // The same clusters, so there is nothing to say.
+    let told = world.json("plan helloworld -f same.yaml -o json", 0);
+    assert_eq!((clusters(&told), notes(&told)), (json!(12), "[]".to_owned()), "{told:#}");
+}
+
+#[test]
+fn a_plan_says_which_decisions_are_from_before_the_change() {
+    let changed = objects::placement_by_labels("chosen", &json!({"stage": "canary"}));
+    // Another controller has left out a cluster.
+    let world = decided("fleet", &names("fleet", 11)).file("changed.yaml", &stream(&[changed]));
+    let told = world.json("plan helloworld -f changed.yaml -o json", 0);
+    let said = "default/chosen: this plan uses the decisions from before the change: Aviary's placement rules do not lead to its present decisions";
+    let problems = told["addOns"][0]["problems"].as_array().unwrap();
+    let warning = problems.iter().find(|problem| problem["message"] == said);
+    assert_eq!(warning.map(|warning| &warning["severity"]), Some(&json!("warning")), "{told:#}");
+    assert_eq!(told["addOns"][0]["clusters"], 11, "{told:#}");
+    let words = world.run("plan helloworld -f changed.yaml");
+    assert!(words.contains("uses the decisions from before the change"), "{words}");
 }

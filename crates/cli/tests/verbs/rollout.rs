@@ -369,6 +369,14 @@ fn what_failed_tries_again_and_heals() {
             Next: aviary status helloworld -w
         "#]],
     );
+    world.check(
+        "rollout retry helloworld --dry-run",
+        &expect![[r#"
+            $ aviary rollout retry helloworld --dry-run
+            No cluster of helloworld has failed: there is nothing to retry
+            Nothing was written. Next: aviary status helloworld
+        "#]],
+    );
 }
 
 #[test]
@@ -495,4 +503,27 @@ fn works_of_the_first_version_are_left_alone_until_somebody_asks_for_probes() {
     "#]],
     );
     assert!(world.get("ClusterManagementAddOn", "helloworld")["metadata"]["annotations"]["addon.open-cluster-management.io/reprobe"].is_null());
+}
+
+#[test]
+fn resume_names_the_policy_that_still_pauses() {
+    let world = World::quiet("rollout-resume-policy");
+    world.block_on(world.fleet());
+    world.give(addon("one"));
+    world.give(json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnRolloutPolicy",
+        "metadata": {"name": "freeze"},
+        "spec": {"addOns": {"names": ["helloworld"]}, "placements": [{"name": "fleet", "namespace": "default"}], "paused": true},
+    }));
+    world.check(
+        "rollout resume helloworld",
+        &expect![[r#"
+        $ aviary rollout resume helloworld
+        default/fleet was not paused by the add-on: AddOnRolloutPolicy freeze still pauses it
+        default/canary was not paused
+        Next: kubectl edit addonrolloutpolicy freeze # it pauses
+    "#]],
+    );
+    let told = world.json("rollout resume helloworld -o json", 0);
+    assert_eq!(told["placements"][0]["pausedBy"], "freeze", "{told:#}");
 }

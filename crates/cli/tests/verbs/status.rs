@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use aviary_testing::objects;
 use expect_test::expect;
 use serde_json::json;
 
@@ -228,6 +229,7 @@ fn what_is_under_way_is_exit_3_and_nothing_is_left_out_when_wide() {
             TIME  helloworld default/fleet  Upgrading  0 settled, 3 in flight, 0 failed, 9 waiting of 12
             TIME  helloworld default/canary  Upgrading  0 settled, 1 in flight, 0 failed, 3 waiting of 4
             TIME  helloworld  Progressing  0 of 16 clusters settled
+            Note: timed out after 1s
             Next: aviary explain helloworld # why it is stuck
             exit 3
         "#]],
@@ -305,14 +307,20 @@ fn what_nobody_has_taken_up_yet_is_not_done() {
         $ aviary status helloworld
         helloworld  Progressing  default/fleet: no placement controller has decided yet
             which clusters it selects
-        └─ default/fleet  [........................] 0/0  Empty e3b0c44298fc
+        └─ default/fleet  [........................] 0/0  Undecided e3b0c44298fc
         Note: no manager has ever run here: there is no lease
           open-cluster-management/aviary-manager; nothing moves without a manager,
           unless it runs with --leader-elect=false
-        Next: aviary explain helloworld # why it is stuck
+        Next: kubectl -n default get placement fleet -o yaml # which controller should decide it
         exit 3
     "#]],
     );
+    let told = world.run("explain helloworld");
+    assert!(
+        told.contains("default/fleet  Undecided  no placement controller has chosen its clusters yet"),
+        "{told}"
+    );
+    assert!(!told.contains("Nothing is waiting") && !told.contains("selects no cluster"), "{told}");
     // The placement selects no cluster. Now the manager has to act.
     world.block_on(world.clusters("fleet", &[]));
     world.check(
@@ -339,4 +347,86 @@ fn what_nobody_has_taken_up_yet_is_not_done() {
             Next: aviary rollout history helloworld
         "#]],
     );
+}
+
+fn install(strategy: &serde_json::Value) -> serde_json::Value {
+    json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn",
+        "metadata": {"name": "helloworld"}, "spec": {"installStrategy": strategy},
+    })
+}
+
+/// Nothing was ever installed, so there is nothing to roll back to.
+#[test]
+fn a_missing_placement_is_to_be_created() {
+    let world = World::quiet("status-missing-placement");
+    world.block_on(world.fleet());
+    let placements = json!([{"name": "nowhere", "namespace": "default"}]);
+    world.give(install(&json!({"type": "Placements", "placements": placements})));
+    let told = world.run("status helloworld");
+    let step = "Next: create the Placement default/nowhere, or correct the add-on's placements";
+    assert!(told.contains(step) && !told.contains("rollout undo"), "{told}");
+    let told = world.run("explain helloworld");
+    assert!(told.contains(step) && !told.contains("Nothing is waiting"), "{told}");
+    let told = world.run("plan helloworld");
+    assert!(told.contains("0 clusters: stopped by the problems below"), "{told}");
+    assert!(!told.contains("nothing to do"), "{told}");
+}
+
+/// Held deletions are not undone by a rollback.
+#[test]
+fn held_deletions_lead_to_the_plan() {
+    let world = World::installed("status-held-deletions");
+    world.give(objects::decision("fleet", 1, &[]));
+    let mut none = objects::placement_of("fleet", 0);
+    none["status"]["conditions"] = json!([{
+        "type": "PlacementSatisfied", "status": "False", "reason": "NoManagedClusterMatched", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }]);
+    world.give(none);
+    world.until("the brake", |_, plan| plan.report.problems.iter().any(|problem| !problem.is_warning()));
+    let told = world.run("status helloworld");
+    assert!(
+        told.contains("Next: aviary plan helloworld # what would be deleted, and how to approve it"),
+        "{told}"
+    );
+    assert!(!told.contains("rollout undo"), "{told}");
+    let told = world.run("plan helloworld");
+    assert!(told.contains("Next: kubectl annotate clustermanagementaddon helloworld"), "{told}");
+}
+
+/// An add-on without placements has no rollout, and so no history.
+#[test]
+fn what_is_manual_does_not_lead_to_a_history() {
+    let world = World::quiet("status-manual").looked_after();
+    world.give(install(&json!({"type": "Manual"})));
+    world.until("success", |observed, _| {
+        observed.addon.status.conditions.iter().any(|one| one.kind == "Succeeded" && one.is_true())
+    });
+    let told = world.run("status helloworld");
+    assert!(told.ends_with("Next: aviary plan helloworld # what its manager does next\n"), "{told}");
+    world.json("plan helloworld -o json", 0);
+    let told = world.run("explain helloworld");
+    assert!(told.ends_with("Nothing is waiting. Next: aviary status helloworld\n"), "{told}");
+}
+
+#[test]
+fn a_watch_says_first_that_nobody_leads_and_last_that_it_timed_out() {
+    let world = World::quiet("status-watch-unmanaged");
+    world.block_on(world.fleet());
+    world.give(addon("one"));
+    world.check("status helloworld --timeout 1s", &expect![[r#"
+        $ aviary status helloworld --timeout 1s
+        Note: no manager has ever run here: there is no lease open-cluster-management/aviary-manager; nothing moves without a manager, unless it runs with --leader-elect=false
+        TIME  helloworld default/fleet  Installing  0 settled, 0 in flight, 0 failed, 12 waiting of 12
+        TIME  helloworld default/canary  Installing  0 settled, 0 in flight, 0 failed, 4 waiting of 4
+        TIME  helloworld  Progressing  0 of 16 clusters settled
+        Note: timed out after 1s
+        Next: aviary explain helloworld # why it is stuck
+        exit 3
+    "#]]);
+    let told = world.json("status helloworld --timeout 1s -o json", 3);
+    let notes = told["notes"].as_array().unwrap();
+    assert!(notes[0].as_str().unwrap().starts_with("no manager has ever run here"), "{told:#}");
+    assert_eq!(notes[1], "timed out after 1s", "{told:#}");
 }

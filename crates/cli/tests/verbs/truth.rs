@@ -587,3 +587,40 @@ fn readme_says_where_the_reasons_of_waiting_clusters_are() {
     let explained = world.run("explain helloworld fleet-03");
     assert!(explained.contains("WaitingForCanary"), "{explained}");
 }
+
+/// `kubectl patch placement …` and then `status -w`: the decisions are still those from before.
+#[test]
+fn a_watch_waits_until_a_changed_placement_is_decided_again() {
+    let world = World::installed("truth-outdated");
+    let decided = |labels: &Value, generation: Option<i64>| {
+        let mut placement = objects::placement_by_labels("fleet", labels);
+        placement["status"] = json!({"numberOfSelectedClusters": 12});
+        if let Some(generation) = generation {
+            placement["status"]["conditions"] = json!([{
+                "type": "PlacementSatisfied", "status": "True", "reason": "AllDecisionsScheduled", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": generation,
+            }]);
+        }
+        world.give(placement);
+    };
+    let generation = || {
+        let name = json!({
+            "apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement",
+            "metadata": {"name": "fleet", "namespace": "default"},
+        });
+        let found = world.block_on(aviary_testing::api_of(&world.client, &name).get("fleet")).unwrap();
+        found.metadata.generation.unwrap()
+    };
+    // Open Cluster Management's controller does not record which generation it has decided.
+    decided(&json!({"stage": "fleet"}), None);
+    world.json("status helloworld -w --timeout 90s -o json", 0);
+    let first = generation();
+    decided(&json!({"stage": "fleet", "new": "label"}), Some(first));
+    let second = generation();
+    assert!(first < second, "{first} {second}");
+    let status = world.json("status helloworld -w --timeout 1s -o json", 3);
+    let message = "default/fleet: its clusters have not been chosen again since it was changed";
+    assert_eq!(status["addOns"][0]["message"], message, "{status:#}");
+    decided(&json!({"stage": "fleet", "new": "label"}), Some(second));
+    world.json("status helloworld -w --timeout 90s -o json", 0);
+}

@@ -65,6 +65,7 @@ pub struct PlacementPart {
     pub name: PlacementName,
     published: Option<usize>,
     counted: bool,
+    outdated: bool,
     group_size: Option<Limit>,
 }
 
@@ -80,6 +81,7 @@ pub struct DecisionPart {
 pub fn placement(object: &Placement) -> PlacementPart {
     let published = object.status.as_ref().and_then(|status| status.number_of_selected_clusters);
     let said = object.status.as_ref().map_or(&[][..], |status| status.conditions.as_slice());
+    let satisfied = Condition::find(said, conditions::PLACEMENT_SATISFIED);
     let strategy =
         object.spec.decision_strategy.as_ref().and_then(|strategy| strategy.group_strategy.as_ref());
     PlacementPart {
@@ -88,11 +90,23 @@ pub fn placement(object: &Placement) -> PlacementPart {
             object.metadata.name.as_deref().unwrap_or_default(),
         ),
         published: published.and_then(|count| usize::try_from(count).ok()),
-        counted: Condition::find(said, conditions::PLACEMENT_SATISFIED).is_some(),
+        counted: satisfied.is_some(),
+        outdated: !is_left_alone(object)
+            && satisfied
+                .and_then(|satisfied| satisfied.observed_generation)
+                .zip(object.metadata.generation)
+                .is_some_and(|(decided, current)| decided < current),
         group_size: strategy
             .and_then(|strategy| strategy.clusters_per_decision_group.as_ref())
             .and_then(|size| Limit::budget(size).ok()),
     }
+}
+
+/// No placement controller decides it any more.
+fn is_left_alone(placement: &Placement) -> bool {
+    let annotations = placement.metadata.annotations.as_ref();
+    let disabled = annotations.and_then(|annotations| annotations.get(annotations::SCHEDULING_DISABLED));
+    placement.metadata.deletion_timestamp.is_some() || disabled.is_some_and(|value| value == "true")
 }
 
 pub fn decision(object: &PlacementDecision) -> DecisionPart {
@@ -145,10 +159,11 @@ pub fn selection_of<'a>(
         ClusterGroup { name: name.clone(), clusters }
     });
     let groups = groups.collect();
-    let PlacementPart { published, counted, group_size, .. } = placement;
+    let PlacementPart { published, counted, outdated, group_size, .. } = placement;
     let selection = Selection {
         published: *published,
         counted: *counted,
+        outdated: *outdated,
         group_size: *group_size,
         groups,
         refused: refused.len(),
@@ -177,5 +192,23 @@ mod tests {
         assert_eq!(of("True"), (then(), None));
         assert_eq!(of("False"), (None, Some(then())));
         assert_eq!(of("Unknown"), (None, Some(then())));
+    }
+
+    #[test]
+    fn decisions_are_outdated_only_if_their_controller_records_an_older_generation() {
+        let outdated = |generation: i64, decided: Option<i64>, annotations: serde_json::Value| {
+            let condition =
+                json!({"type": "PlacementSatisfied", "status": "True", "observedGeneration": decided});
+            let object = json!({
+                "metadata": {"name": "p", "namespace": "n", "generation": generation, "annotations": annotations},
+                "status": {"conditions": [condition]},
+            });
+            selection(&serde_json::from_value(object).unwrap(), []).0.outdated
+        };
+        let disabled = json!({"cluster.open-cluster-management.io/experimental-scheduling-disable": "true"});
+        assert!(outdated(2, Some(1), json!({})));
+        assert!(!outdated(2, Some(2), json!({})));
+        assert!(!outdated(2, None, json!({})));
+        assert!(!outdated(2, Some(1), disabled));
     }
 }

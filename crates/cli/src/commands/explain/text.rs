@@ -63,7 +63,13 @@ pub(super) fn whole(told: &Explanation, advisor: &Advisor<'_>, wide: bool, paint
         Some(cluster) => {
             format!("Next: {program} explain {addon} {cluster}{hub} # details of one of them")
         }
-        None => format!("Nothing is waiting. Next: {program} rollout history {addon}{hub}"),
+        None => match &told.first_step {
+            Some(step) => format!("Next: {step}"),
+            None if told.placements.is_empty() => {
+                format!("Nothing is waiting. Next: {program} status {addon}{hub}")
+            }
+            None => format!("Nothing is waiting. Next: {program} rollout history {addon}{hub}"),
+        },
     });
     out
 }

@@ -168,7 +168,7 @@ impl AddOnReport {
     }
 
     fn of(fleet: &AddOnFleet, labels: &[String], now: Timestamp) -> Self {
-        let AddOnFleet { name, file, document, observed, instance_problems, notes } = fleet;
+        let AddOnFleet { name, file, document, observed, instance_problems, notes, unknown } = fleet;
         let plan = plan::plan(observed, now);
         let walk = waves::walk(observed, now);
         let clusters = &plan.report.clusters;
@@ -196,6 +196,11 @@ impl AddOnReport {
             waves: Waves::of(observed, clusters, &walk, labels),
             problems: problems(observed, plan.report.problems.iter().chain(instance_problems))
                 .into_iter()
+                .chain(unknown.iter().map(|message| ProblemLine {
+                    severity: Severity::Warning,
+                    reason: Reason::PlacementUndecided,
+                    message: message.clone(),
+                }))
                 .chain(first_installs(observed, &plan))
                 .collect(),
             contents: contents(observed),

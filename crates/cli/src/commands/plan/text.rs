@@ -351,6 +351,7 @@ fn headline(addon: &AddOnReport) -> String {
         parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
     let of = counted(addon.clusters, "cluster");
     match (told.is_empty(), addon.undecided.is_empty()) {
+        (true, true) if addon.has_errors() => format!(", {of}: stopped by the problems below"),
         (true, true) => format!(", {of}: nothing to do"),
         (true, false) => format!(", no clusters yet: {} not decided yet", addon.undecided.join(", ")),
         (false, _) => format!(", {of}: {}", told.join(", ")),

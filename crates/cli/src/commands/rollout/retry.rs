@@ -327,6 +327,9 @@ fn render(told: &RetryReport, args: &Args, program: &str) -> Printout {
     let hub = args.which.live.typed();
     let clusters: String = args.cluster.iter().map(|cluster| format!(" --cluster {cluster}")).collect();
     text.line(match told.dry_run {
+        true if told.retried.is_empty() => {
+            format!("Nothing was written. Next: {program} status {}{hub}", told.add_on)
+        }
         true => {
             format!("Nothing was written. Next: {program} rollout retry {}{clusters}", args.which.typed())
         }

@@ -20,7 +20,8 @@ Clears rolloutStrategy.paused of the add-on's placements, and nothing else. The 
 
 const STRUCTURE: &str = "\
 Output with -o json:
-  version, addOn, paused, dryRun, placements[]: {placement, changed}
+  version, addOn, paused, dryRun, placements[]: {placement, changed, pausedBy};
+  pausedBy: the AddOnRolloutPolicy that still pauses it, after resume
 
 Exit codes:
   0 changed, or nothing to change; 1 it could not be written; 2 wrong usage";
@@ -71,6 +72,9 @@ struct Switched {
 pub(in crate::commands) struct SwitchedPlacement {
     pub(in crate::commands) placement: String,
     pub(in crate::commands) changed: bool,
+    /// The AddOnRolloutPolicy that pauses it, whatever the add-on says.
+    #[serde(rename = "pausedBy", skip_serializing_if = "Option::is_none")]
+    pub(in crate::commands) paused_by: Option<String>,
 }
 
 pub(super) async fn pause(args: &PauseArgs, session: &mut Session) -> anyhow::Result<Outcome> {
@@ -95,7 +99,7 @@ pub(in crate::commands) async fn apply(
     for entry in stored.chosen(placement)? {
         let Some(value) = placements.get_mut(entry.index) else { continue };
         let changed = set(value, paused);
-        switched.push(SwitchedPlacement { placement: entry.name, changed });
+        switched.push(SwitchedPlacement { placement: entry.name, changed, paused_by: None });
     }
     if switched.iter().any(|one| one.changed) {
         stored.write(placements, writing).await?;
@@ -110,7 +114,10 @@ async fn switch(
     session: &mut Session,
 ) -> anyhow::Result<Outcome> {
     let connection = which.live.hub.connect().await?;
-    let switched = apply(&connection, &which.addon, which.placement.as_deref(), paused, writing).await?;
+    let mut switched = apply(&connection, &which.addon, which.placement.as_deref(), paused, writing).await?;
+    if !paused {
+        name_policies(which, &connection, &mut switched).await;
+    }
     let told = Switched {
         version: 1,
         add_on: which.addon.clone(),
@@ -127,24 +134,52 @@ async fn switch(
             true => ("paused", "clusters in flight finish, and no new clusters start"),
             false => ("resumed", "clusters start again"),
         };
+        let effect = match &one.paused_by {
+            Some(policy) => format!("AddOnRolloutPolicy {policy} still pauses it"),
+            None => effect.to_owned(),
+        };
         text.line(match (one.changed, paused) {
             (true, _) => format!("{} {word}{}: {effect}", one.placement, writing.mark()),
             (false, true) => format!("{} was already paused", one.placement),
-            (false, false) => format!("{} was not paused", one.placement),
+            (false, false) => match one.paused_by {
+                Some(_) => format!("{} was not paused by the add-on: {effect}", one.placement),
+                None => format!("{} was not paused", one.placement),
+            },
         });
     }
     let (program, hub, addon) = (&session.program, which.live.typed(), &which.addon);
     let asked = which.typed();
+    let policy = told.placements.iter().find_map(|one| one.paused_by.as_deref());
     text.line(match paused {
         _ if writing.dry_run => {
             let verb = if paused { "pause" } else { "resume" };
             format!("Nothing was written. Next: {program} rollout {verb} {asked}")
         }
         true => format!("Next: {program} rollout resume {asked}"),
+        false if policy.is_some() => {
+            format!("Next: kubectl edit addonrolloutpolicy {} # it pauses", policy.unwrap_or_default())
+        }
         false => format!("Next: {program} status {addon} -w{hub}"),
     });
     session.output.text(&text)?;
     Ok(Outcome::Done)
+}
+
+/// Names the policies that pause placements. Without the right to read them, none is named.
+async fn name_policies(
+    which: &RolloutSelection,
+    connection: &Connection,
+    switched: &mut [SwitchedPlacement],
+) {
+    let Ok(mut view) = which.live.read_from(connection, Some(&which.addon)).await else { return };
+    view.observe(&which.addon, |observed| {
+        for spec in observed.addon.strategy.placements() {
+            let name = spec.name.to_string();
+            if let Some(one) = switched.iter_mut().find(|one| one.placement == name) {
+                one.paused_by = spec.rollout.by.paused.as_ref().map(ToString::to_string);
+            }
+        }
+    });
 }
 
 /// Sets or clears the pause of one placement. Returns whether it changed.

@@ -2,8 +2,10 @@
 //! added, never changed or removed.
 
 use aviary_controller::View;
+use aviary_engine::fleet::Fleet;
 use aviary_engine::observed::Observed;
 use aviary_engine::plan::{self, ClusterReport, Plan};
+use aviary_engine::problem::Problem;
 use aviary_engine::reason::Reason;
 use aviary_engine::tally::{ClusterState, ClusterTally};
 use aviary_engine::verdict::{self, Verdict};
@@ -14,7 +16,7 @@ use super::Until;
 use crate::commands::Outcome;
 use crate::commands::plan::report::{PlacementSummary, ProblemLine, placements};
 use crate::live::seconds;
-use crate::output::counted;
+use crate::output::{counted, first_few};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -41,6 +43,15 @@ pub(crate) struct AddOnState {
     pub(crate) placements: Vec<PlacementState>,
     pub(crate) unsettled: Vec<Unsettled>,
     pub(crate) problems: Vec<ProblemLine>,
+    /// The listed placements that do not exist.
+    #[serde(skip)]
+    missing: Vec<String>,
+    /// Deletions wait for approval.
+    #[serde(skip)]
+    holds_deletions: bool,
+    /// A placement has completed another revision than the desired one.
+    #[serde(skip)]
+    pub(crate) can_undo: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -84,6 +95,9 @@ impl PlacementState {
         parts.join(", ")
     }
 }
+
+/// The message of a placement that exists and is not decided yet.
+pub(crate) const UNDECIDED: &str = "no placement controller has chosen its clusters yet";
 
 /// A cluster that has not settled.
 #[derive(Clone, Debug, Serialize)]
@@ -183,11 +197,13 @@ impl AddOnState {
             .iter()
             .zip(placements(observed, plan))
             .zip(verdict::positions(observed.addon.strategy.placements()))
-            .map(|((report, summary), position)| PlacementState {
-                state: report.verdict(),
-                done: report.tally.settled,
-                summary,
-                position,
+            .map(|((report, mut summary), position)| {
+                let state = verdict::of_placement(observed, report);
+                if state == Verdict::Undecided {
+                    summary.reason = Reason::PlacementUndecided;
+                    summary.message = UNDECIDED.to_owned();
+                }
+                PlacementState { state, done: report.tally.settled, summary, position }
             })
             .collect();
         let problems = verdict::problems(observed, plan.report.problems.iter());
@@ -206,8 +222,31 @@ impl AddOnState {
             leaving: tally.leaving,
             placements,
             unsettled: unsettled.into_iter().map(|cluster| Unsettled::of(observed, cluster)).collect(),
+            missing: missing(&problems),
+            holds_deletions: problems.iter().any(|one| matches!(one, Problem::DeletionHeld { .. })),
+            can_undo: can_undo(observed),
             problems: problems.iter().map(ProblemLine::of).collect(),
         }
+    }
+
+    /// The next step where it has nothing to do with the rollout itself.
+    pub(crate) fn first_step(&self, program: &str, hub: &str) -> Option<String> {
+        if !self.missing.is_empty() {
+            let placements = first_few(&self.missing);
+            return Some(format!("create the Placement {placements}, or correct the add-on's placements"));
+        }
+        if self.holds_deletions {
+            let name = &self.name;
+            return Some(format!(
+                "{program} plan {name}{hub} # what would be deleted, and how to approve it"
+            ));
+        }
+        let mut placements = self.placements.iter().filter(|_| self.state == Verdict::Progressing);
+        let undecided = placements.find(|placement| placement.state == Verdict::Undecided)?;
+        let (namespace, name) = undecided.summary.placement.split_once('/')?;
+        Some(format!(
+            "kubectl -n {namespace} get placement {name} -o yaml # which controller should decide it"
+        ))
     }
 
     pub(crate) fn outcome(&self) -> Outcome {
@@ -240,6 +279,22 @@ impl AddOnState {
             placement.state != Verdict::WaitingForCanary && one.desired.is_some() && one.desired == one.target
         })
     }
+}
+
+fn missing(problems: &[Problem]) -> Vec<String> {
+    let missing = problems.iter().filter_map(|problem| match problem {
+        Problem::PlacementUnknown { placement } => Some(placement.to_string()),
+        _ => None,
+    });
+    missing.collect()
+}
+
+/// Whether there is a revision to roll back to.
+fn can_undo(observed: &Observed) -> bool {
+    Fleet::line_up(observed).governors.iter().any(|governor| {
+        let completed = observed.revisions.completed.get(&governor.spec.name);
+        completed.into_iter().flatten().any(|revision| governor.desired.as_ref().ok() != Some(revision))
+    })
 }
 
 impl Unsettled {

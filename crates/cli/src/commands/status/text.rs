@@ -35,7 +35,7 @@ pub(crate) fn style(state: Verdict) -> Style {
         Verdict::Done | Verdict::Installed | Verdict::Upgraded => Style::Green,
         Verdict::Failed => Style::Red,
         Verdict::Paused | Verdict::WaitingForCanary => Style::Yellow,
-        Verdict::LeftAlone | Verdict::Empty => Style::Dim,
+        Verdict::LeftAlone | Verdict::Empty | Verdict::Undecided => Style::Dim,
         Verdict::Progressing | Verdict::Installing | Verdict::Upgrading => Style::Cyan,
     }
 }
