@@ -37,6 +37,7 @@ pub mod problem;
 pub mod reason;
 pub mod render;
 pub mod rollout;
+mod selection;
 pub mod selector;
 pub mod served;
 pub mod shared;
