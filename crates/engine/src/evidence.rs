@@ -58,7 +58,7 @@ impl Evidence {
         leniency: Leniency,
         may_lack_probes: bool,
     ) -> Self {
-        let proof = Proof { status, version };
+        let proof = WorksProof { status, version };
         let told = was_told(status);
         let current =
             are_complete(works, prepared, may_lack_probes) && told && works.iter().all(|work| !work.deleting);
@@ -197,13 +197,13 @@ fn refusal(seen: &Seen) -> Option<Text> {
 }
 
 /// What an instance's works must prove.
-struct Proof<'a> {
+struct WorksProof<'a> {
     status: &'a StatusFields,
     /// The assigned version.
     version: Option<&'a Text>,
 }
 
-impl<'a> Proof<'a> {
+impl<'a> WorksProof<'a> {
     /// Whether a work proves the assigned revision: all kinds, or those that are not overridden.
     fn carries(&self, work: &WorkFacts<'_>, overrides: Option<&Overrides>) -> bool {
         let Some(hashes) = work.hashes else {

@@ -6,6 +6,7 @@ mod canary;
 mod configs;
 mod corner_cases;
 mod decision_groups;
+mod events;
 mod fuzzed;
 mod hash;
 mod health;

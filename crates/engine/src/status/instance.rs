@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::ocm::{self, Awaited};
+use super::wording::{drafts, final_words};
 use super::{Stated, set};
 use crate::clock::{ClockStart, Doubt, RevisionClock};
 use crate::configs::{ConfigRef, GroupResource, Overrides, Pin, Revision};
@@ -14,7 +15,7 @@ use crate::explain::{Decision, Flight, Wait};
 use crate::fleet::{ClusterFacts, Fleet, InstanceFacts, quiet_until};
 use crate::health::Health;
 use crate::name::{Text, Word};
-use crate::observed::{InstanceStatus, ObservedCondition, Reference, StatusFields};
+use crate::observed::{InstanceStatus, ObservedCondition, Reference};
 use crate::problem::Problem;
 use crate::reason::Reason;
 use crate::rollout::{Move, live_generation};
@@ -722,78 +723,6 @@ fn with_numbers_of(said: Option<&ObservedCondition>, (status, reason, message): 
 
 /// Status, reason and message of a condition.
 pub(super) type Words = (&'static str, Reason, Word);
-
-/// The vocabulary of the final design document.
-fn final_words(progress: &InstanceProgress, goes_back: bool) -> Option<Words> {
-    Some(match progress {
-        InstanceProgress::Untold => return None,
-        InstanceProgress::Moving { first: true } => ("True", Reason::Installing, "installing...".into()),
-        InstanceProgress::Moving { first: false } => ("True", Reason::Upgrading, "upgrading...".into()),
-        InstanceProgress::Done { first: true } => {
-            ("False", Reason::InstallSucceed, "install completed with no errors.".into())
-        }
-        InstanceProgress::Done { first: false } => {
-            ("False", Reason::UpgradeSucceed, "upgrade completed with no errors.".into())
-        }
-        InstanceProgress::Failed { first: true, why } => {
-            ("False", Reason::InstallFailed, format!("install failed: {why}").into())
-        }
-        InstanceProgress::Failed { first: false, why } => {
-            ("False", Reason::UpgradeFailed, format!("upgrade failed: {why}").into())
-        }
-        InstanceProgress::Stuck { problem: problem @ Problem::ConfigUnsupported { .. }, .. } => {
-            ("False", Reason::ConfigurationUnsupported, problem.to_string().into())
-        }
-        InstanceProgress::Stuck { first, problem, .. } => {
-            let reason = if *first { Reason::InstallFailed } else { Reason::UpgradeFailed };
-            ("False", reason, stuck(*first, problem, goes_back).into())
-        }
-    })
-}
-
-/// The vocabulary of the earlier drafts.
-fn drafts(progress: &InstanceProgress, status: &StatusFields, goes_back: bool) -> Option<Words> {
-    let version = status.desired_version.as_deref().unwrap_or(UNKNOWN_VERSION);
-    let last = status.last_version.as_deref();
-    Some(match progress {
-        InstanceProgress::Untold => return None,
-        InstanceProgress::Moving { first } if *first || last.is_none_or(|last| last == UNKNOWN_VERSION) => {
-            ("True", Reason::Installing, format!("Installing addon to version {version}.").into())
-        }
-        InstanceProgress::Moving { .. } if goes_back => {
-            ("True", Reason::Rollingback, format!("Rollingback addon to version {version}.").into())
-        }
-        InstanceProgress::Moving { .. } => {
-            ("True", Reason::Upgrading, format!("Upgrading addon to version {version}.").into())
-        }
-        InstanceProgress::Done { .. } => {
-            ("False", Reason::Succeed, "install completed with no errors.".into())
-        }
-        InstanceProgress::Failed { first, why } => (
-            "False",
-            Reason::Failed,
-            format!("{} failed: {why}", if *first { "install" } else { "upgrade" }).into(),
-        ),
-        InstanceProgress::Stuck { problem: problem @ Problem::ConfigUnsupported { .. }, .. } => {
-            ("False", Reason::ConfigurationUnsupported, problem.to_string().into())
-        }
-        InstanceProgress::Stuck { first, problem, .. } => {
-            ("False", Reason::Failed, stuck(*first, problem, goes_back).into())
-        }
-    })
-}
-
-fn stuck(first: bool, problem: &Problem, goes_back: bool) -> String {
-    match problem {
-        Problem::VersionUnsupported { version, .. } => match (first, goes_back) {
-            (true, _) => format!("could not install invalid version {version}"),
-            (false, true) => format!("could not rollback to invalid version {version}"),
-            (false, false) => format!("could not upgrade to invalid version {version}"),
-        },
-        problem if first => format!("install failed: {problem}"),
-        problem => format!("upgrade failed: {problem}"),
-    }
-}
 
 /// The state of the works. Until the agent has reported on their current generation, the previous
 /// condition is kept, to save a write.

@@ -6,6 +6,7 @@ pub(crate) mod instance;
 mod ocm;
 pub mod publish;
 pub mod refusals;
+mod wording;
 
 pub(crate) use addon::PlacementSentence;
 
