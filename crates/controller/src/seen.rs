@@ -134,14 +134,14 @@ pub(crate) enum WatchEvent {
     /// The hub has made something else of a write than was sent.
     Echo(Echo),
     /// A write of a policy's status has ended.
-    Summarised(Summarised),
+    SummarisedPolicy(SummarisedPolicy),
     /// The hub refuses a watch.
     Refused(Refused),
 }
 
 /// What has become of a summary in the status of a policy.
 #[derive(Clone, Debug)]
-pub(crate) struct Summarised {
+pub(crate) struct SummarisedPolicy {
     pub(crate) policy: Text,
     /// If the hub has taken it.
     pub(crate) heard: Option<HeardSummary>,

@@ -17,7 +17,9 @@ use tokio::sync::mpsc;
 
 use super::outcome::WriteResult;
 use super::{Executor, Target, echo};
-use crate::seen::{self, Change, Echoed, HeardSummary, ObjectVersion, SeenConfig, Summarised, WatchEvent};
+use crate::seen::{
+    self, Change, Echoed, HeardSummary, ObjectVersion, SeenConfig, SummarisedPolicy, WatchEvent,
+};
 
 impl Executor {
     /// Writes the record over the state that the plan has seen.
@@ -113,7 +115,9 @@ pub(crate) async fn summarise(
             None
         }
     };
-    let _ = stores.send(WatchEvent::Summarised(Summarised { policy: seen.name.clone(), heard })).await;
+    let _ = stores
+        .send(WatchEvent::SummarisedPolicy(SummarisedPolicy { policy: seen.name.clone(), heard }))
+        .await;
 }
 
 fn summary_patch(seen: &Policy, summary: &PolicySummary, now: Timestamp) -> Value {

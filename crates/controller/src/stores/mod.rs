@@ -278,7 +278,7 @@ impl Stores {
                 }
             }
             WatchEvent::Echo(echo) => self.echo(echo),
-            WatchEvent::Summarised(summarised) => self.summarised(summarised),
+            WatchEvent::SummarisedPolicy(summarised) => self.summarised(summarised),
             WatchEvent::Refused(refused) => self.refused(&refused),
         }
     }

@@ -10,7 +10,7 @@ use aviary_engine::policy::{self, Policy, PolicySummary};
 use aviary_engine::problem::Problem;
 
 use crate::progress::Booked;
-use crate::seen::{Change, HeardSummary, Key, Own, SeenConfig, Summarised, Version};
+use crate::seen::{Change, HeardSummary, Key, Own, SeenConfig, SummarisedPolicy, Version};
 use crate::stores::{AddOnEntry, KindState, Relist, Stores};
 
 /// The status of one policy, as this manager writes it.
@@ -147,8 +147,8 @@ impl Stores {
     }
 
     /// A write that failed is not repeated: the next change of a policy or an add-on tries again.
-    pub(super) fn summarised(&mut self, summarised: Summarised) {
-        let Summarised { policy, heard } = summarised;
+    pub(super) fn summarised(&mut self, summarised: SummarisedPolicy) {
+        let SummarisedPolicy { policy, heard } = summarised;
         if let Some(state) = self.summarising.get_mut(&policy) {
             state.is_under_way = false;
             state.heard = heard.or_else(|| state.heard.take());
