@@ -50,8 +50,9 @@ fn of_addon(snapshot: &AddOnSnapshot<'_>, documents: &[Document], findings: &mut
     let AddOnSnapshot { document, observed, instance_problems, .. } = snapshot;
     let fleet = Fleet::line_up(observed);
     for problem in &fleet.problems {
-        // Invalid cluster names are reported at the decisions that contain them.
-        if !matches!(problem, Problem::ClusterNameInvalid { .. }) {
+        // Invalid cluster names are reported at the decisions that contain them. Decisions are a
+        // controller's, and rarely in files.
+        if !matches!(problem, Problem::ClusterNameInvalid { .. } | Problem::PlacementUndecided { .. }) {
             findings.push(finding(document, &field::of_addon(document, problem), problem));
         }
     }
