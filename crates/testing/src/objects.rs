@@ -60,9 +60,15 @@ pub fn placement_by_labels(name: &str, labels: &Value) -> Value {
 
 /// A placement whose status says that it selects this many clusters.
 pub fn placement_of(name: &str, clusters: usize) -> Value {
+    let (satisfied, reason) =
+        if clusters == 0 { ("False", "NoManagedClusterMatched") } else { ("True", "AllDecisionsScheduled") };
+    let condition = json!({
+        "type": "PlacementSatisfied", "status": satisfied, "reason": reason, "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
     json!({
         "apiVersion": PLACEMENT_VERSION, "kind": "Placement", "metadata": {"name": name, "namespace": "default"},
-        "spec": {}, "status": {"numberOfSelectedClusters": clusters},
+        "spec": {}, "status": {"numberOfSelectedClusters": clusters, "conditions": [condition]},
     })
 }
 

@@ -308,6 +308,8 @@ fn what_nobody_has_taken_up_yet_is_not_done() {
         helloworld  Progressing  default/fleet: no placement controller has decided yet
             which clusters it selects
         └─ default/fleet  [........................] 0/0  Undecided e3b0c44298fc
+        warning: no placement controller has decided yet which clusters placement
+            default/fleet selects: nothing is deleted until one has
         Note: no manager has ever run here: there is no lease
           open-cluster-management/aviary-manager; nothing moves without a manager,
           unless it runs with --leader-elect=false
