@@ -96,7 +96,11 @@ impl Planted {
         let Ok(mut event) = serde_json::from_slice::<Value>(&frame) else { return frame };
         if self.defect == Defect::F5 && path.ends_with("/placements") && event["type"] == "DELETED" {
             event["type"] = json!("MODIFIED");
-            event["object"]["status"] = json!({"numberOfSelectedClusters": 0});
+            let counted = json!({
+                "type": "PlacementSatisfied", "status": "False", "reason": "NoManagedClusterMatched", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            });
+            event["object"]["status"] = json!({"numberOfSelectedClusters": 0, "conditions": [counted]});
         }
         if self.defect == Defect::F5 && path.ends_with("/placementdecisions") && event["type"] == "DELETED" {
             event["type"] = json!("MODIFIED");

@@ -212,7 +212,12 @@ impl Prepared {
         // An instance that begins anew, or was never healthy, may be on its way when its user makes its override again.
         let in_doubt = unproved || lost;
         // What was without its config, or was made anew, has another past: it may speak of installing where the other speaks of upgrading.
-        let blurred = past_differs || lost || removed || refused || unproved || has(Effect::HideKinds);
+        // So may an instance whose agent reported on another generation until its next revision was assigned: that one is
+        // the first that was ever healthy there.
+        let late_proof =
+            [Misdeed::Old, Misdeed::Future].into_iter().any(|misdeed| has(Effect::Misdeed(misdeed)));
+        let blurred =
+            past_differs || lost || removed || refused || unproved || late_proof || has(Effect::HideKinds);
         // A cluster that begins anew is not where it was in the middle, only at the end, if its agent says so then.
         let ends_well = last_rule(&self.scenario.when, self.rule) == Rule::Well;
         let last = wanted.states.len().saturating_sub(1);
