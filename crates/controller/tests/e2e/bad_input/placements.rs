@@ -103,7 +103,10 @@ pub(super) fn rows() -> Vec<Row> {
         .before(|site| {
             let empty = json!({
                 "apiVersion": VERSION, "kind": "Placement", "metadata": {"name": site.named("canary"), "namespace": "default"}, "spec": {},
-                "status": {"numberOfSelectedClusters": 0},
+                "status": {"numberOfSelectedClusters": 0, "conditions": [{
+                    "type": "PlacementSatisfied", "status": "False", "reason": "NoManagedClusterMatched", "message": "",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                }]},
             });
             vec![site.addon(), empty]
         }),
