@@ -113,7 +113,7 @@ pub(super) fn rows() -> Vec<Row> {
         canary("a canary that does not exist", Taken, Says("WaitingForCanary: waitingForCanary... canary default/<canary> does not exist"), |site| {
             vec![site.addon_with("two", behind(&site.named("canary"), 1))]
         }),
-        canary("a canary that is never upgraded", Taken, Says("WaitingForCanary: waitingForCanary... canary default/<canary>: 1 of 1"), |site| {
+        canary("a canary that is never upgraded", Taken, Says("WaitingForCanary: waitingForCanary... canary default/<canary> wants v1.0.0, not v2.0.0: nothing tries v2.0.0 there"), |site| {
             vec![site.addon_on(&[
                 site.entry("canary", "one", update_all()), site.entry("place", "two", behind(&site.named("canary"), 1)),
             ])]
