@@ -386,6 +386,19 @@ mod tests {
         Client::new(service, "default")
     }
 
+    fn candidate(tenure: Tenure) -> Candidate {
+        Candidate {
+            client: slow_then_silent(),
+            namespace: "default".into(),
+            name: "lease".into(),
+            identity: "only".into(),
+            clock: Arc::new(|| Timestamp::UNIX_EPOCH),
+            duration: DURATION,
+            tenure,
+            rival_in: None,
+        }
+    }
+
     #[test]
     fn the_same_trouble_is_reported_once_until_it_is_over() {
         let refused = |message: &str| {
@@ -402,16 +415,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_lease_that_claims_to_last_for_years_is_taken_when_nobody_renews_it() {
-        let candidate = Candidate {
-            client: slow_then_silent(),
-            namespace: "default".into(),
-            name: "lease".into(),
-            identity: "only".into(),
-            clock: Arc::new(|| Timestamp::UNIX_EPOCH),
-            duration: DURATION,
-            tenure: Tenure::default(),
-            rival_in: None,
-        };
+        let candidate = candidate(Tenure::default());
         let spec =
             json!({"holderIdentity": "nobody", "leaseTransitions": 7, "leaseDurationSeconds": i32::MAX});
         let lease: Lease =
@@ -426,16 +430,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_lease_that_is_reset_or_deleted_never_lowers_the_term() {
-        let candidate = Candidate {
-            client: slow_then_silent(),
-            namespace: "default".into(),
-            name: "lease".into(),
-            identity: "only".into(),
-            clock: Arc::new(|| Timestamp::UNIX_EPOCH),
-            duration: DURATION,
-            tenure: Tenure::default(),
-            rival_in: None,
-        };
+        let candidate = candidate(Tenure::default());
         let lease = |holder: &str, transitions: i32| -> Lease {
             let spec = json!({"holderIdentity": holder, "leaseTransitions": transitions, "leaseDurationSeconds": 15});
             serde_json::from_value(json!({"metadata": {"name": "lease"}, "spec": spec})).unwrap()
@@ -452,16 +447,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_leader_stops_in_time_whatever_an_attempt_to_renew_is_doing() {
         let tenure = Tenure::default();
-        let candidate = Candidate {
-            client: slow_then_silent(),
-            namespace: "default".into(),
-            name: "lease".into(),
-            identity: "only".into(),
-            clock: Arc::new(|| Timestamp::UNIX_EPOCH),
-            duration: DURATION,
-            tenure: tenure.clone(),
-            rival_in: None,
-        };
+        let candidate = candidate(tenure.clone());
         let (sender, mut leadership) = watch::channel(Leadership::Waiting);
         let began = Instant::now();
         tokio::spawn(async move { candidate.run(&sender).await });
