@@ -43,8 +43,8 @@ pub(crate) struct TelemetryArgs {
     #[arg(long, value_name = "ADDR")]
     health: Option<SocketAddr>,
 
-    /// Address for /metrics. Other machines need TLS and a token that the hub knows and that may
-    /// get /metrics there
+    /// Address for /metrics. Except on loopback, it requires TLS, and clients need a bearer token
+    /// that the hub authorizes to get /metrics
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
 

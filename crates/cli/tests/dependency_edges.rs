@@ -43,6 +43,19 @@ const SHARED_NAMES: [(&str, &str); 3] = [
     ("RegistrationConfig", "OCM's name in both served versions of the API, with different fields"),
 ];
 
+/// Ways to get at single clusters, instances or works of a snapshot.
+const READS: [&str; 6] = ["get", "cursor", "iter", "entries", "keys", "values"];
+
+/// The files of the engine that read single objects of a snapshot, and why.
+const READERS: [(&str, &str); 6] = [
+    ("configs.rs", "whether any instance was ever assigned a template, which concerns the whole add-on"),
+    ("fleet/lineup.rs", "sorts the clusters"),
+    ("hooks/draft.rs", "drafts the writes of hooks"),
+    ("install.rs", "drafts the instances that are created and deleted"),
+    ("plan.rs", "hands the instances of an add-on that is gone to install"),
+    ("plan/members.rs", "drafts the writes of rollouts"),
+];
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
@@ -226,6 +239,30 @@ fn sources() -> Vec<PathBuf> {
             && !parts.any(|part| part == "tests" || part == "tests.rs")
     };
     files(&[".rs"]).into_iter().filter(is_source).collect()
+}
+
+#[test]
+fn rules_read_no_objects() {
+    let folder = root().join("crates/engine/src");
+    let reads = |text: &str| {
+        let text: String = shipped(text).split_whitespace().collect();
+        ["clusters", "instances", "works"].iter().any(|rows| {
+            let accesses = READS.iter().map(|access| format!("observed.{rows}.{access}("));
+            let borrowed = [format!("&observed.{rows}"), format!("&fleet.observed.{rows}")];
+            accesses.chain(borrowed).any(|access| text.contains(&access))
+        })
+    };
+    assert!(reads("fleet.observed\n    .works\n    .get(name)") && !reads("observed.instances.len()"));
+    let found: BTreeSet<String> = sources()
+        .into_iter()
+        .filter_map(|path| {
+            let name = path.strip_prefix(&folder).ok()?.display().to_string();
+            let decides = !["invariants", "simulate"].iter().any(|own| name.starts_with(own));
+            (decides && reads(&fs::read_to_string(&path).unwrap())).then_some(name)
+        })
+        .collect();
+    let allowed: BTreeSet<String> = READERS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(found, allowed, "rules are functions of ClusterFacts: see docs/decisions/0006-cohorts.md");
 }
 
 #[test]

@@ -210,8 +210,8 @@ async fn stream<K, T, E>(
     }
 }
 
-/// A manager without news decides nothing, so it asks for them this often at least. A single process
-/// with a dozen watches burdens no hub.
+/// The longest pause between retries: without events a manager cannot decide. One process with a
+/// dozen watches does not burden a hub.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// How a watch waits after a failure.

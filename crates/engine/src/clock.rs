@@ -76,9 +76,9 @@ impl RevisionClock {
         rest.is_some_and(|rest| rest.starts_with(" started at "))
     }
 
-    /// Whether works without probes prove anything. Those of the first version of Aviary do, which
-    /// named no placement in its clocks. This version starts a revision with probes: if they are
-    /// gone before it was healthy, somebody has changed its works.
+    /// Whether works without probes prove anything. They do if the first version of Aviary started
+    /// the revision: its clocks name no placement. This version starts a revision with probes. If
+    /// these are missing before the revision was healthy, somebody has changed the works.
     pub(crate) fn may_lack_probes(&self) -> bool {
         self.has_arrived || self.placement.is_none()
     }

@@ -67,7 +67,7 @@ impl Evidence {
             None => holds_told,
             Some(_) => current && works.iter().all(|work| proof.carries(work, overrides)),
         };
-        // Where its own manager renders it, the instance's Available is that manager's word.
+        // An add-on's own manager sets the instance's Available.
         let own_word = match prepared {
             None => unbound::of_instance(status),
             Some(_) => Health::NotProbed,
@@ -180,8 +180,7 @@ fn are_complete(works: &[WorkFacts<'_>], prepared: Option<&Rendering>, may_lack_
     }
 }
 
-/// Why the assigned revision cannot be rendered. It does not matter where the works hold it
-/// already.
+/// Why the assigned revision cannot be rendered. None if the works already carry the revision.
 fn unrendered(prepared: Option<&Rendering>, holds_told: bool) -> Option<Text> {
     match prepared {
         Some(Err(problem)) if !holds_told => Some(problem.to_string().into()),
@@ -258,7 +257,8 @@ fn was_upgraded(status: &StatusFields) -> bool {
     status.last_version.is_some() || reports_upgrade(status)
 }
 
-/// A failure of what was applied and never healthy is reported as one of an upgrade, and is none.
+/// Whether the reported reason is that of an upgrade that really was one. If something was applied
+/// but never healthy, its failure is reported as `UpgradeFailed` although nothing was upgraded.
 fn reports_upgrade(status: &StatusFields) -> bool {
     !was_delivered(status)
         && status.condition(PROGRESSING).is_some_and(|condition| condition.reason.is(Reason::is_upgrade))

@@ -289,7 +289,7 @@ impl Flight {
 
 /// The remedy where the manager is about to act. A leader may skip an add-on for reasons that only it
 /// knows.
-pub const NEXT: &str = "nothing: the leading manager does this next, unless it skips the add-on: its /readyz and the metric aviary_addon_skipped report that, and why";
+pub const NEXT: &str = "nothing: the leading manager does this next, unless it skips the add-on (see its /readyz and the metric aviary_addon_skipped)";
 
 impl Wait {
     /// Whether the cluster waits for its desired revision, and for nothing else.

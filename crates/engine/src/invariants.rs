@@ -224,7 +224,7 @@ impl<'a> Checker<'a> {
     fn delete(&mut self, cluster: &ClusterName, uid: &str) {
         let Some(instance) = self.before.instances.get(cluster) else { return };
         if *instance.uid != *uid {
-            self.broken("S6", format!("the instance on {cluster} is another one by now"));
+            self.broken("S6", format!("the instance on {cluster} was replaced"));
         }
         if self.before.clusters.get(cluster).is_some_and(|cluster| cluster.deleting) {
             return;

@@ -590,7 +590,8 @@ fn report(
 }
 
 /// An add-on that is being deleted, or that does not exist any more: nothing is rolled out. Hooks
-/// still run before its instances go, and what they are rendered from goes after them.
+/// run before the instances are removed. The stored content from which they are rendered is deleted
+/// afterwards.
 fn leaving(observed: &Observed, now: Timestamp) -> Plan {
     let report = Plan::left_alone("it is being deleted, and its instances with it").report;
     if !observed.instances.has_guarded() && observed.revisions.held.is_empty() {

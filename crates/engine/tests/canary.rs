@@ -1,4 +1,4 @@
-//! The canary gate (semantics §5.4).
+//! The canary gate (chapter 5.4 of the rules).
 
 use crate::story::{Story, check};
 use aviary_engine::plan::plan;

@@ -1,4 +1,4 @@
-//! Configs and revisions, rule by rule (semantics §2).
+//! Configs and revisions, rule by rule (chapter 2 of the rules).
 
 use crate::story::{Story, check};
 use expect_test::expect;

@@ -1,4 +1,4 @@
-//! Spec hashes are the ones that Go computes (semantics §2.2).
+//! Spec hashes are the ones that Go computes (chapter 2.2 of the rules).
 //!
 //! `fixtures/go-json.jsonl` was printed by a Go program that decodes as Kubernetes does (int64 where it fits, else float64) and encodes
 //! with `encoding/json`.
@@ -18,7 +18,7 @@ fn values_are_encoded_as_go_encodes_them() {
 }
 
 #[test]
-fn the_vectors_of_the_specification() {
+fn the_hashes_that_go_computes() {
     let hashes = [
         (json!({}), "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"),
         (json!({ "spec": { "test": 1 } }), "af144391"),

@@ -1,4 +1,4 @@
-//! The install controller, rule by rule (semantics §4).
+//! The install controller, rule by rule (chapter 4 of the rules).
 
 use crate::story::{Story, check, cluster};
 use expect_test::expect;

@@ -1,4 +1,4 @@
-//! Rendering, rule by rule (semantics §6), and that no value can ever become structure.
+//! Rendering, rule by rule (chapter 6 of the rules), and that no value can ever become structure.
 
 use crate::story::rendering::{ready, shape, works};
 use crate::story::{Story, check, cluster};

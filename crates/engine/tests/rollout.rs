@@ -1,4 +1,4 @@
-//! The rollout controller, rule by rule (semantics §5).
+//! The rollout controller, rule by rule (chapter 5 of the rules).
 
 use crate::story::check;
 use expect_test::expect;

@@ -1,4 +1,4 @@
-//! What the statuses say, rule by rule (semantics §7).
+//! What the statuses say, rule by rule (chapter 7 of the rules).
 
 use crate::story::{Story, check, cluster};
 use aviary_engine::plan::{COUNTS_AT_MOST_EVERY, Step, plan};

@@ -1,4 +1,4 @@
-//! Versions, rule by rule (semantics §3), and the version examples of drafts 001 and 002 with their conditions.
+//! Versions, rule by rule (chapter 3 of the rules), and the version examples of the design drafts with their conditions.
 
 use crate::story::{Story, check};
 use aviary_engine::observed::Offers;

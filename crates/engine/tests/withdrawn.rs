@@ -1,4 +1,4 @@
-//! Revisions that a rollback has withdrawn (semantics §5.6).
+//! Revisions that a rollback has withdrawn (chapter 5.6 of the rules).
 
 use crate::story::check;
 use expect_test::expect;

@@ -57,7 +57,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = account)]
     grpc_server_account: Option<String>,
 
-    /// Leave requests alone that are pending for longer, in seconds
+    /// Ignore requests that have been pending for longer than this, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u32).range(1..))]
     request_lifetime: u32,
 

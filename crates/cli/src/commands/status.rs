@@ -265,7 +265,7 @@ impl Watch<'_> {
         }
     }
 
-    /// An add-on that was deleted never gets where somebody waits for it to be.
+    /// An add-on that was deleted never reaches the state that the watch waits for.
     fn still_there(&self, report: &StatusReport) -> anyhow::Result<()> {
         match &self.args.addon {
             Some(addon) if report.add_ons.is_empty() => bail!("add-on {addon} was deleted"),

@@ -16,7 +16,7 @@ use crate::skipped::SkipReason;
 /// new leader every second it is reached after thirty years.
 const HIGHEST_TERM: u64 = 1 << 30;
 
-/// A term on an add-on that is not below ours and not ours.
+/// Another manager's term on an add-on, which is at least as high as ours.
 #[derive(Debug)]
 pub(super) struct Sighting {
     by: WrittenBy,

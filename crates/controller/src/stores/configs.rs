@@ -194,7 +194,7 @@ impl Stores {
     }
 
     /// An add-on looks up other configs than before. Those that it needs are opened, and those that
-    /// nobody needs any more are parked. What it shared with other add-ons concerns those.
+    /// no add-on needs any more are parked. Configs that other add-ons use stay open.
     pub(super) fn change_looked_up(&mut self, before: &BTreeSet<ConfigRef>, after: &BTreeSet<ConfigRef>) {
         for config in after.iter().filter(|config| may_be_open(config)) {
             if let Some(held @ HeldConfig::Parked { .. }) = self.configs.get_mut(config) {

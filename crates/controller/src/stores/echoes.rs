@@ -26,8 +26,8 @@ pub(super) struct Heard {
 }
 
 impl Echoes {
-    /// Somebody has changed what is not the manager's in a record, such as its labels: what the hub
-    /// has made of the last write is still there.
+    /// Somebody has changed fields of a record that the manager does not own, such as its labels.
+    /// The result of the last write is still valid.
     pub(super) fn follow(&mut self, before: &Record, after: &Record) {
         let is_the_same =
             Record { resource_version: after.resource_version.clone(), ..before.clone() } == *after;
@@ -50,7 +50,7 @@ impl Stores {
 }
 
 impl Snapshot<'_> {
-    /// The plan without what was written before, in vain.
+    /// The plan without writes that the hub is known to change back.
     pub(crate) fn without_echoes(&self, mut plan: Plan) -> Plan {
         let entry = self.entry();
         if entry.echoes.0.is_empty() {

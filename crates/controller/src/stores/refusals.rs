@@ -139,8 +139,7 @@ impl Stores {
         self.mark(addon);
     }
 
-    /// Everything was written that was to be: what was tried again and is not refused has gone
-    /// through, or is not wanted any more.
+    /// All planned writes are done: retried writes have succeeded, or are no longer needed.
     pub(crate) fn end_retries(&mut self, addon: &Text) {
         let Some(entry) = self.addons.get_mut(addon) else { return };
         if !entry.retried.is_empty() {

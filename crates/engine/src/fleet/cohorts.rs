@@ -1,8 +1,7 @@
 //! Sorts clusters into cohorts: equivalence classes of clusters with the same facts.
 //!
 //! A cluster is sorted by a key, which is its facts with interned ids in place of objects. Facts
-//! are made from the key alone, once per cohort: an input that is not part of the key cannot be
-//! reached.
+//! are made once per cohort, from the key and from what all clusters of the add-on share.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -1,8 +1,8 @@
 //! Everything that any rule may know about a cluster, as one value.
 //!
 //! Clusters with the same facts form a cohort, and rules are functions of `&ClusterFacts` and of
-//! their placement's context. They are given nothing else, so a rule cannot depend on something by
-//! which clusters are not sorted.
+//! their placement's context. A test keeps rules from reading clusters, instances and works
+//! themselves, so a rule depends on nothing by which clusters are not sorted.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -128,8 +128,8 @@ pub struct InstanceFacts<'a> {
     pub available_since: Option<Timestamp>,
     /// Since when the hub has contact with its cluster again, if that was lost within a soak.
     pub returned: Option<Timestamp>,
-    /// Some of its works is one of an earlier version of Aviary or of another manager, without
-    /// probes.
+    /// At least one of its works lacks probes: an earlier version of Aviary or another manager
+    /// rendered it.
     pub is_unprobed: bool,
 }
 

@@ -25,13 +25,12 @@ use crate::name::Text;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Health {
     /// The work was rendered without probes, by an earlier version of Aviary or by somebody else.
-    /// Its conditions are all the evidence there is, and what it reports of its own accord speaks
-    /// for it.
+    /// Only its conditions, and feedback that Aviary did not ask for, count as evidence.
     #[default]
     NotProbed,
     Healthy,
-    /// All is well, but some object that agents create only once is of another version: what is
-    /// wanted has not run.
+    /// All objects are healthy, but one that agents create only once is from another version, so the
+    /// desired one has not run.
     Kept {
         why: Text,
     },

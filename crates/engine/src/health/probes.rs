@@ -95,8 +95,9 @@ pub(crate) fn built_in(group: &str, kind: &str) -> Option<&'static Probe> {
     PROBES.iter().find(|probe| probe.group == group && probe.kind == kind)
 }
 
-/// Kinds of Kubernetes of which nothing can be asked but that they exist. Listed one by one: custom
-/// resources may have a group of `k8s.io` as well, such as `gateway.networking.k8s.io`.
+/// Groups of built-in kinds without health fields: only their existence can be checked. They are
+/// listed one by one, because custom resources may have a group of `k8s.io` as well, such as
+/// `gateway.networking.k8s.io`.
 pub(crate) fn has_only_existence(group: &str) -> bool {
     matches!(
         group,
@@ -454,7 +455,7 @@ fn awaited_pod(values: &Values<'_>, wanted: i64) -> Result<String, WrongType> {
         return Ok(String::new());
     }
     let back = current == update;
-    // Pods below those that were replaced have either revision.
+    // Pods with lower ordinals may have either revision.
     let kept = if back { updated } else { values.number(CURRENT)? };
     let of_neither = total - kept - if back { 0 } else { updated };
     let pod = |ordinal: i64| -> Result<String, WrongType> {

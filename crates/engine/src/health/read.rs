@@ -183,7 +183,7 @@ const CREATED_ONCE: &str = "it is of another version, and agents create it only 
 enum BoundTo {
     /// The one that is wanted.
     Wanted,
-    /// Nothing tells.
+    /// The report does not identify its version.
     Unknown,
     Other,
 }

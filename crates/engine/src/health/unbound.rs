@@ -37,7 +37,7 @@ pub(crate) fn health(object: &ManifestWork) -> Health {
 /// cluster itself is silent.
 const SAYS_NOTHING: [&str; 2] = ["ManagedClusterAddOnLeaseNotFound", "ManagedClusterLeaseUpdateStopped"];
 
-/// What an instance's own manager says of it: its `Available`, by a lease or in a way of its own.
+/// The instance's `Available` as the add-on's own manager sets it, from a lease or otherwise.
 pub(crate) fn of_instance(status: &StatusFields) -> Health {
     let Some(said) = status.condition(conditions::AVAILABLE) else { return Health::NotProbed };
     let is_ours = said.reason.is(|reason| OWN_REASONS.contains(&reason));

@@ -43,7 +43,7 @@ pub(super) struct Wishes<'a> {
     pub(super) template: &'a Value,
     /// The AddOnDeploymentConfig and its content.
     pub(super) deployment: Option<(&'a ConfigRef, &'a Value)>,
-    /// Containers get their environment also without a registration: so OCM does it.
+    /// Whether containers get the environment even without a registration, as on OCM's hubs.
     pub(super) always_environment: bool,
     /// The value of `HUB_KUBECONFIG`.
     pub(super) hub_kubeconfig: Option<&'a str>,

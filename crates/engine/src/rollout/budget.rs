@@ -27,7 +27,7 @@ pub(super) struct Ledger {
     pub failed: usize,
     /// Failed clusters that hold a slot.
     pub held_by_failed: usize,
-    /// More failed than tolerated: how many, and how many would be.
+    /// Set if more clusters have failed than are tolerated: both numbers, in this order.
     pub halted: Option<(usize, usize)>,
     /// The first stage that has not settled.
     open_stage: usize,
@@ -218,10 +218,9 @@ impl Ledger {
     }
 }
 
-/// The order in which clusters get slots that have arrived at another revision. Broken ones first:
-/// they have nothing to lose and hold a slot until they are well. Those that can be reached before
-/// the others. Clusters whose own override may be the cause come last, so that they delay no other
-/// cluster.
+/// The order in which clusters that arrived at another revision get slots. Broken ones come first:
+/// they hold a slot anyway until they are healthy. Reachable clusters come before the others.
+/// Clusters whose own override may be the cause come last, so that they delay no other cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Broken,
@@ -310,7 +309,7 @@ fn holds_slot(standing: &CohortStanding, forgiven: bool) -> bool {
 fn open_stage(view: &RolloutView<'_>, forgiven: bool) -> usize {
     let is_open = |facts: &ClusterFacts<'_>, standing: &CohortStanding| {
         let mandatory = view.governor.stages.get(facts.stage()).is_some_and(|stage| stage.mandatory);
-        // Neither a broken override nor what cannot be moved holds the others up.
+        // Broken overrides and clusters that cannot be moved do not block the stage.
         let aside = standing.is_left_out()
             || (standing.is_doubted() && !matches!(standing, CohortStanding::Elsewhere { .. }));
         let done =

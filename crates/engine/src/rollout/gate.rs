@@ -98,8 +98,8 @@ pub(super) fn aim(fleet: &Fleet<'_>, governor: &Governor<'_>, now: Timestamp) ->
 }
 
 /// The known good revision as this pass finds it. Without a canary a rollback withdraws it before
-/// all clusters have left it; with one it may have been withdrawn and have passed again since. Where
-/// the status has forgotten it, as after a time without placements, the history knows.
+/// all clusters have left it; with one it may have been withdrawn and have passed again since. If the
+/// status has lost it, for example while there were no placements, it is read from the history.
 fn known_good_before(governor: &Governor<'_>) -> Option<Revision> {
     let recorded = governor.recorded.and_then(|recorded| recorded.known_good.as_ref());
     match recorded {

@@ -263,7 +263,7 @@ pub(crate) fn decide<'a>(
         Some(known_good) => Some(known_good.clone()),
         None => reached.clone().filter(|_| is_first_good(&view)),
     };
-    // The next revision may have passed in the very moment in which the last cluster settled on the
+    // The next revision may have passed in the same pass in which the last cluster settled on the
     // one before.
     let before = governor.recorded.and_then(|recorded| recorded.known_good.as_ref());
     let is_good = |revision: &Revision| {
@@ -300,8 +300,8 @@ pub(crate) fn decide<'a>(
 }
 
 /// Whether the first revision that a gated placement has everywhere may count as known good without
-/// a canary: first installs are not gated. What canary clusters have, or users chose, says nothing
-/// about those that the gate keeps back.
+/// a canary: first installs are not gated. Canary clusters and overrides of users prove nothing about
+/// the clusters behind the gate.
 fn is_first_good(view: &RolloutView<'_>) -> bool {
     let is_installed = |cohort: &Cohort<'_>, standing: &CohortStanding| {
         !cohort.facts.in_canary()
@@ -350,7 +350,7 @@ fn reached(view: &RolloutView<'_>) -> Option<Revision> {
     {
         return is_there(target).then(|| target.clone());
     }
-    // The target may have moved on in the very moment in which the last cluster settled on the one
+    // The target may have changed in the same pass in which the last cluster settled on the one
     // before.
     let recorded = governor.recorded?;
     [&recorded.desired, &recorded.known_good]

@@ -58,7 +58,7 @@ pub(super) enum CohortStanding {
         reachable: bool,
         share: BudgetShare,
     },
-    /// On its way elsewhere, and the hub refuses to write that it is to turn to the target.
+    /// Moving to another revision. The hub refuses the status write that would assign the target.
     Stuck { flight: Flight, reachable: bool, share: BudgetShare },
     /// Applied at the target, available, and for long enough.
     Settled,
@@ -242,7 +242,7 @@ impl<'a> Judge<'a> {
         if facts.in_canary() { self.targets.canary.as_ref() } else { self.targets.target.as_ref() }
     }
 
-    /// What instances get on which nothing was ever applied.
+    /// The revision for first installs.
     pub(super) fn fresh(&self) -> Option<&Arc<TargetRevision>> {
         self.targets.fresh.as_ref()
     }
@@ -410,8 +410,8 @@ impl<'a> Judge<'a> {
         }
         // A crash within the soak is reported later than it happens.
         let soak = if instance.is_probed() { soak.saturating_add(REPORTING_LAG) } else { soak };
-        // Healthy in this snapshot for the first time: the soak begins now, when that is written
-        // down. One that was written by a clock ahead of this one begins now, too.
+        // Healthy for the first time in this snapshot: the soak begins now. It also begins now if
+        // the recorded start is in the future.
         let recorded = clock.filter(|clock| clock.healthy).map(|clock| clock.since);
         let since = recorded.or_else(|| instance.taken_over_since());
         let since = since.map_or(self.now, |since| since.min(self.now));

@@ -31,8 +31,8 @@ pub(crate) fn next(
 ) -> Option<InstanceStatus> {
     let status = instance.status.clone();
     let mut draft = StatusDraft { fleet, facts, instance, decided, now, moves: decided.starts, status };
-    // Of an add-on with its own manager the field is that manager's, whatever the spec lists. On a
-    // hub of our own, the spec's list stands there until that manager writes its own.
+    // An add-on's own manager owns this field, whatever the spec lists. On a hub of our own, the
+    // spec's list stands there until that manager writes its own.
     let listed = &instance.status.supported;
     let is_ours = fleet.renders || (listed.is_empty() && !fleet.observed.served.is_ocm());
     if let Some(supported) = fleet.resolver.supported().filter(|_| is_ours)
@@ -54,7 +54,7 @@ pub(crate) fn next(
     if !draft.is_left_as_found(&progress) {
         draft.keep_clock(decided.starts || changed);
     }
-    // What is worth no write of its own goes with another.
+    // Fields that do not justify a write of their own are written with other changes.
     if draft.status != *instance.status {
         draft.locate_agent();
         draft.report_applied(&progress);
@@ -119,8 +119,8 @@ fn progress(instance: &InstanceFacts<'_>, decided: &Move, changed: bool) -> Inst
             None => InstanceProgress::Moving { first },
         };
     }
-    // Once anything was applied a failure is one of an upgrade; what it has lost and gets again is
-    // none.
+    // After anything was applied, a failure is a failed upgrade. To restore what was lost is not an
+    // upgrade.
     let never = evidence.never_applied();
     let first = !evidence.installed || (stays_first(instance) && applied_is_told(instance));
     let problem = match &decided.decision {
@@ -237,8 +237,9 @@ fn references(fleet: &Fleet<'_>, instance: &InstanceFacts<'_>, decided: &Move) -
         .collect()
 }
 
-/// The generation at which the config got the content that is pinned: as recorded, so that an edit
-/// that was taken back is not news; else of the live object while it still has that content.
+/// The generation at which the config got the pinned content. The recorded generation comes first,
+/// so that an edit that was reverted causes no write; then that of the live object, while it has the
+/// pinned content.
 fn generation(fleet: &Fleet<'_>, pin: &Pin, recorded: &[Reference]) -> Option<i64> {
     let stands = recorded.iter().find(|reference| reference.desired.as_ref() == Some(pin));
     let stands = stands.and_then(|reference| reference.observed_generation);
@@ -422,8 +423,8 @@ impl StatusDraft<'_> {
         let of_told = || versions::of_revision(fleet.observed, &self.status.told_revision());
         let told = match &decided.told {
             Some(told) if !own => told.version.clone(),
-            // While a version is wanted that there is not, that is recorded, and not the one of
-            // what it was told.
+            // If the desired version does not exist, it is recorded, and not the version of the
+            // assigned revision.
             None if !own && recorded.current_version.as_deref() == Some(UNKNOWN_VERSION) => {
                 of_told().or_else(|| recorded.desired_version.clone())
             }
@@ -658,8 +659,8 @@ impl StatusDraft<'_> {
         }
     }
 
-    /// The start of a clock, with who moves the cluster and whether that may be blamed for what
-    /// happens there.
+    /// The start of a clock. It records which placement moves the cluster, and whether an override
+    /// may be to blame for a failure.
     fn clock_start(&self, changes: bool) -> ClockStart {
         let Self { fleet, facts, instance, decided, .. } = self;
         let before = instance.clock.as_ref();

@@ -1,8 +1,9 @@
 //! A second, independent statement of the rollout rules: small, slow and plain.
 //!
-//! Written from the specification (§5, and §2.6 for overrides), not from the engine, so that two readings of the same rules can be
-//! compared. Clusters are names, revisions are letters, everything is recomputed from scratch. It knows no clocks, no
-//! decision groups and no broken configs: those have scenarios of their own.
+//! Written from the rules (chapter 5, and 2.6 for overrides), not from the engine, so that two
+//! readings of the same rules can be compared. Clusters are names, revisions are letters, and
+//! everything is recomputed from scratch. It knows no clocks, no decision groups and no broken
+//! configs: those have scenarios of their own.
 
 #![allow(unreachable_pub, reason = "its parts are modules of their own")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]

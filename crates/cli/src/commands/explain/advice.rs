@@ -123,7 +123,7 @@ impl Advisor<'_> {
                 "give {cluster} a config that is rolled out here, or remove it from {placement}: without a common config it proves nothing"
             ),
             CanaryWait::AskedForAnother { placement, wanted, desired } => format!(
-                "change one of the two placements: {desired} goes on when {placement} wants it too and it passes there; or let this placement want {wanted}"
+                "set the same revision in both placements: {desired} in {placement}, or {wanted} here"
             ),
             CanaryWait::NotPassed { first, .. } => {
                 format!("{program} explain {addon} {first}{hub} shows why the canary has not passed")

@@ -1,5 +1,5 @@
-//! Decoding one message by its table. Must not know any kind. Tables do not recurse, so neither
-//! does the decoding beyond their depth.
+//! Decoding one message by its table. Must not know any kind. The depth of decoding is bounded,
+//! because tables do not recurse.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use jiff::{Timestamp, tz::TimeZone};
