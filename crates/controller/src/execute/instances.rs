@@ -2,20 +2,21 @@
 
 use std::time::Duration;
 
-use aviary_api::ManagedClusterAddOn;
 use aviary_api::managers::AVIARY_MANAGER;
 use aviary_api::names::{annotations, labels};
+use aviary_api::{Guarded, ManagedClusterAddOn};
 use aviary_engine::install::{Create, Delete};
 use aviary_engine::name::{ClusterName, Text};
 use aviary_engine::plan::{GuardWrite, StatusWrite, Write};
 use aviary_engine::reason::EventReason;
 use aviary_engine::status::publish;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use kube::core::Request;
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::outcome::{self, WriteResult};
+use super::outcome::{self, WriteResult, unguarded};
 use super::{Executor, Target, echo};
 use crate::revisions::Owner;
 use crate::seen::{Change, Echoed, NamespaceMissing, WatchEvent};
@@ -28,12 +29,18 @@ impl Executor {
         Api::namespaced(self.client.clone(), cluster.as_str())
     }
 
+    /// For writes, whose answers need little of the object.
+    fn written_instances(&self, cluster: &ClusterName) -> Api<Guarded<ManagedClusterAddOn>> {
+        Api::namespaced(self.client.clone(), cluster.as_str())
+    }
+
     pub(super) async fn create_instance(&self, owner: Owner<'_>, create: &Create) -> WriteResult {
-        let object = match serde_json::from_value(new_instance(owner, create)) {
-            Ok(object) => object,
-            Err(error) => return WriteResult::of_error(kube::Error::SerdeError(error)),
+        let body = new_instance(owner, create).to_string().into_bytes();
+        let url = self.instances(&create.cluster).resource_url().to_owned();
+        let answer = match Request::new(url).create(&PostParams::default(), body) {
+            Ok(request) => unguarded::<ManagedClusterAddOn>(self.client.request(request).await),
+            Err(error) => Err(kube::Error::BuildRequest(error)),
         };
-        let answer = self.instances(&create.cluster).create(&PostParams::default(), &object).await;
         if let Err(error) = &answer
             && lacks_namespace(error)
         {
@@ -84,7 +91,8 @@ impl Executor {
             "metadata": {"uid": write.uid, "resourceVersion": write.resource_version},
             "status": status,
         }));
-        let object = match instances.patch_status(addon, &PatchParams::default(), &patch).await {
+        let written = self.written_instances(&write.cluster);
+        let object = match unguarded(written.patch_status(addon, &PatchParams::default(), &patch).await) {
             Ok(object) => object,
             Err(error) => return WriteResult::of_error(error),
         };
@@ -124,7 +132,8 @@ impl Executor {
             metadata["annotations"] = json!(write.annotations);
         }
         let patch = Patch::Merge(json!({ "metadata": metadata }));
-        let written = self.instances(&write.cluster).patch(&target.name, &by_aviary(), &patch).await;
+        let instances = self.written_instances(&write.cluster);
+        let written = unguarded(instances.patch(&target.name, &by_aviary(), &patch).await);
         if let Some(why) =
             write.ending.and_then(|ending| ending.warning(&target.name)).filter(|_| written.is_ok())
         {
@@ -180,7 +189,7 @@ impl Executor {
         let patch = Patch::Merge(json!({"metadata": {"uid": uid, "annotations": {
             annotations::MANAGER_TERM: term, annotations::MANAGER_IDENTITY: self.identity,
         }}}));
-        match self.instances(cluster).patch(&target.name, &by_aviary(), &patch).await {
+        match unguarded(self.written_instances(cluster).patch(&target.name, &by_aviary(), &patch).await) {
             // It was deleted or replaced, so no pending write can apply to it.
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {
                 WriteResult::Written(Vec::new())

@@ -1,5 +1,6 @@
 //! The outcome of one write, and the events for the stores in its response.
 
+use aviary_api::Guarded;
 use aviary_engine::name::Text;
 use kube::api::{Api, DeleteParams, Preconditions};
 
@@ -72,6 +73,13 @@ pub(super) fn refusal(error: &kube::Error) -> Option<Text> {
 pub(super) fn written<K: Watched<WatchEvent>>(object: K) -> Option<WatchEvent> {
     let version = ObjectVersion::of(object.meta());
     object.read().map(|seen| (K::EVENT)(Change::Written(version, seen)))
+}
+
+/// The object in the answer to a write, parsed without its managed fields, as watches do it: these
+/// are often more than half of an object.
+pub(super) fn unguarded<K>(answer: kube::Result<Guarded<K>>) -> kube::Result<K> {
+    let Guarded(object) = answer?;
+    object.map_err(|invalid| kube::Error::SerdeError(serde::de::Error::custom(invalid.error)))
 }
 
 /// Deletes exactly this object, and what depends on it in the background. While finalizers hold it,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use aviary_api::Guarded;
 use aviary_api::names::{annotations, labels};
 use aviary_api::work::WorkText;
 use aviary_engine::name::{ClusterName, Text};
@@ -13,7 +14,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::outcome::{self, WriteResult, written};
+use super::outcome::{self, WriteResult, unguarded, written};
 use super::{Executor, said};
 use crate::seen::{NameTaken, WatchEvent};
 
@@ -28,16 +29,17 @@ impl Executor {
             Ok(body) => body,
             Err(error) => return WriteResult::of_error(kube::Error::SerdeError(error)),
         };
-        let works = self.works(&write.cluster);
+        let works: Api<Guarded<WorkText>> = Api::namespaced(self.client.clone(), write.cluster.as_str());
         if write.replaces.is_some() {
             // A patch, so that fields of other writers are kept.
             let patch = Patch::Merge(body);
-            return WriteResult::of_put(works.patch(&write.name, &PatchParams::default(), &patch).await);
+            let answer = works.patch(&write.name, &PatchParams::default(), &patch).await;
+            return WriteResult::of_put(unguarded(answer));
         }
         let request = Request::new(works.resource_url())
             .create(&PostParams::default(), Box::<str>::from(body).into_string().into_bytes());
         let answer = match request {
-            Ok(request) => self.client.request::<WorkText>(request).await,
+            Ok(request) => unguarded::<WorkText>(self.client.request(request).await),
             Err(error) => Err(kube::Error::BuildRequest(error)),
         };
         match answer {
