@@ -58,8 +58,10 @@ pub(crate) enum Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        // If the clusters could not be set up, there is nothing to heal.
-        if std::thread::panicking()
+        // Only a story that is alone disturbs the clusters. If they could not be set up, there is
+        // nothing to heal.
+        if matches!(self, Self::Alone)
+            && std::thread::panicking()
             && let Some(lane) = LANE.get()
         {
             // A second panic would end the program, and with it the reports of all stories.
@@ -238,16 +240,16 @@ impl Lane {
         child.wait().unwrap();
     }
 
-    /// Starts what a failed story has left dead, so that it fails no other.
+    /// Starts what a failed story has left dead, and every agent anew, as one may be suspended or
+    /// report less often: so that the story fails no other.
     fn heal(&self) {
         for member in MEMBERS {
-            let is_alive =
-                self.processes.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&agent(member));
-            if is_alive {
-                self.thaw_agent(member);
-            } else {
-                self.start_agent(member);
+            let left = self.processes.lock().unwrap_or_else(PoisonError::into_inner).remove(&agent(member));
+            if let Some(mut left) = left {
+                left.kill().unwrap();
+                left.wait().unwrap();
             }
+            self.start_agent(member);
         }
         for (cluster, program) in
             [("hub", "kube-apiserver"), ("member2", "kube-apiserver"), ("member1", "kubelet")]
