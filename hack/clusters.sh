@@ -128,8 +128,7 @@ run() {
   shift
   needs
   # A node mounts its own folders over these, and makes those that are missing.
-  exec 8>>"$MADE"
-  flock --shared 8
+  share_made
   for place in "${MOUNTED[@]}"; do
     [ -d "${place#*:}" ] || printf '%s\n' "${place#*:}" >&8
   done
@@ -157,13 +156,22 @@ run() {
   return "$code"
 }
 
+share_made() {
+  while :; do
+    exec 8>>"$MADE"
+    flock --shared 8
+    # Another `run` may have removed the file since it was opened.
+    [ ! /proc/self/fd/8 -ef "$MADE" ] || return 0
+  done
+}
+
 # Removing a folder detaches what is mounted over it in the namespaces of others, so only the last
 # `run` does.
 remove_made() {
   local place
   if flock --exclusive --nonblock 8; then
     while read -r place; do rmdir "$place" 2>/dev/null || true; done <"$MADE"
-    : >"$MADE"
+    rm -f "$MADE"
   fi
   exec 8>&-
 }
@@ -507,8 +515,10 @@ down() {
     kill -TERM "$pid" || die "the clusters in $1 cannot be stopped: only root can"
     until_is 60 "the end of the clusters" gone "$pid"
   fi
-  # If `run` was killed, it has not removed them.
+  # If `run` was killed, it has not removed these.
   [ ! -f "$1/cgroup" ] || remove_cgroups "$(cat "$1/cgroup")"
+  share_made
+  remove_made
 }
 
 gone() { ! kill -0 "$1" 2>/dev/null || grep -q '^State:.*Z' "/proc/$1/status"; }
