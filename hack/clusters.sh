@@ -15,8 +15,8 @@
 #                                       clusters an address that programs on this machine reach
 #   clusters.sh down DIR                end what `run DIR` runs
 #
-# Needs root, Linux on x86_64 with cgroup v1, ip, openssl, curl and Debian's apt-get, and go to build;
-# without them it exits with 3. DIR must be a new folder, outside of which it writes only to the
+# Needs root, Linux on x86_64 with cgroup v1, util-linux 2.38, ip, openssl, curl and Debian's apt-get,
+# and go to build; without them it exits with 3. DIR must be a new folder, outside of which it writes only to the
 # user's cache, and to /run while clusters run.
 set -euo pipefail
 
@@ -46,6 +46,7 @@ needs() {
   for program in unshare nsenter flock ip openssl curl tar sha256sum; do
     command -v "$program" >/dev/null || lacks "there is no $program on this machine"
   done
+  [[ "$(nsenter --help)" = *--wdns* ]] || lacks "real clusters need nsenter of util-linux 2.38 or later: this one has no --wdns"
   [ "$(uname -m)" = x86_64 ] || lacks "real clusters run on x86_64 only, and this machine is $(uname -m)"
   [ ! -f /sys/fs/cgroup/cgroup.controllers ] ||
     lacks "real clusters need cgroup v1, and this machine has v2: boot with systemd.unified_cgroup_hierarchy=0"
