@@ -15,8 +15,8 @@
 #                                       clusters an address that programs on this machine reach
 #   clusters.sh down DIR                end what `run DIR` runs
 #
-# Needs root, Linux on x86_64 with cgroup v1, ip, openssl, curl and Debian's apt-get, and go to build;
-# without them it exits with 3. DIR must be a new folder, outside of which it writes only to the
+# Needs root, Linux on x86_64 with cgroup v1, util-linux 2.38, ip, openssl, curl and Debian's apt-get,
+# and go to build; without them it exits with 3. DIR must be a new folder, outside of which it writes only to the
 # user's cache, and to /run while clusters run.
 set -euo pipefail
 
@@ -46,6 +46,7 @@ needs() {
   for program in unshare nsenter flock ip openssl curl tar sha256sum; do
     command -v "$program" >/dev/null || lacks "there is no $program on this machine"
   done
+  [[ "$(nsenter --help)" = *--wdns* ]] || lacks "real clusters need nsenter of util-linux 2.38 or later: this one has no --wdns"
   [ "$(uname -m)" = x86_64 ] || lacks "real clusters run on x86_64 only, and this machine is $(uname -m)"
   [ ! -f /sys/fs/cgroup/cgroup.controllers ] ||
     lacks "real clusters need cgroup v1, and this machine has v2: boot with systemd.unified_cgroup_hierarchy=0"
@@ -128,8 +129,7 @@ run() {
   shift
   needs
   # A node mounts its own folders over these, and makes those that are missing.
-  exec 8>>"$MADE"
-  flock --shared 8
+  share_made
   for place in "${MOUNTED[@]}"; do
     [ -d "${place#*:}" ] || printf '%s\n' "${place#*:}" >&8
   done
@@ -157,13 +157,22 @@ run() {
   return "$code"
 }
 
+share_made() {
+  while :; do
+    exec 8>>"$MADE"
+    flock --shared 8
+    # Another `run` may have removed the file since it was opened.
+    [ ! /proc/self/fd/8 -ef "$MADE" ] || return 0
+  done
+}
+
 # Removing a folder detaches what is mounted over it in the namespaces of others, so only the last
 # `run` does.
 remove_made() {
   local place
   if flock --exclusive --nonblock 8; then
     while read -r place; do rmdir "$place" 2>/dev/null || true; done <"$MADE"
-    : >"$MADE"
+    rm -f "$MADE"
   fi
   exec 8>&-
 }
@@ -507,8 +516,10 @@ down() {
     kill -TERM "$pid" || die "the clusters in $1 cannot be stopped: only root can"
     until_is 60 "the end of the clusters" gone "$pid"
   fi
-  # If `run` was killed, it has not removed them.
+  # If `run` was killed, it has not removed these.
   [ ! -f "$1/cgroup" ] || remove_cgroups "$(cat "$1/cgroup")"
+  share_made
+  remove_made
 }
 
 gone() { ! kill -0 "$1" 2>/dev/null || grep -q '^State:.*Z' "/proc/$1/status"; }

@@ -41,8 +41,8 @@ const FILES: &[(&str, &str)] = &[
 ];
 
 const DIR: &str = "aviary-clusters";
-/// Longer than a start takes on a slow machine.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// Longer than the script waits for its programs, one after the other.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Run real clusters on this machine, with kubelets and pods; needs root and Go
 #[derive(Debug, clap::Args)]
@@ -225,6 +225,16 @@ mod tests {
         let has = |name: &String| FILES.iter().any(|(file, _)| file == name);
         let missing: Vec<&String> = wanted.iter().filter(|name| !has(name)).collect();
         assert!(missing.is_empty() && wanted.len() > 8, "{missing:?}");
+    }
+
+    /// Otherwise the command would give up first, and leave the clusters running.
+    #[test]
+    fn the_script_gives_up_before_the_command() {
+        let (_, script) = FILES[0];
+        let waits = script.lines().filter_map(|line| line.trim().strip_prefix("until_is ")?.split_once(' '));
+        let seconds: Vec<u64> = waits.map(|(seconds, _)| seconds.parse().unwrap()).collect();
+        let sum = Duration::from_secs(seconds.iter().sum());
+        assert!(seconds.len() >= 4 && sum < PATIENCE, "{seconds:?}");
     }
 
     fn walk(root: &Path, folder: &Path, found: &mut Vec<String>) {

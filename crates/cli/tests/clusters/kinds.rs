@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::embedded::embedded;
 use crate::lane::{MEMBERS, shared};
 use crate::member::{INSTALLED, Pod, is_gone};
 use crate::story::Story;
@@ -158,41 +159,51 @@ async fn a_job_of_each_version_runs_to_its_end_and_one_that_fails_stops_at_the_c
     story.finish().await;
 }
 
-fn definition() -> Value {
+/// A kind in a group of this add-on's own.
+fn definition(addon: &str) -> Value {
     json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.story.example.com"},
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": format!("widgets.{addon}.example.com")},
         "spec": {
-            "group": "story.example.com", "scope": "Namespaced", "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+            "group": format!("{addon}.example.com"), "scope": "Namespaced", "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
             "versions": [{"name": "v1", "served": true, "storage": true,
                 "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
         },
     })
 }
 
-fn widget(size: &str) -> Value {
+fn widget(addon: &str, size: &str) -> Value {
     json!({
-        "apiVersion": "story.example.com/v1", "kind": "Widget", "metadata": {"name": "one", "namespace": "{{INSTALL_NAMESPACE}}"},
+        "apiVersion": format!("{addon}.example.com/v1"), "kind": "Widget", "metadata": {"name": "one", "namespace": "{{INSTALL_NAMESPACE}}"},
         "spec": {"size": size},
     })
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_kind_and_an_object_of_it_come_in_one_template() {
-    let story = Story::new("widgets", shared()).await;
+/// Waits until the add-on is at a version, and checks its object on every member.
+async fn until_widgets_are(story: &Story, version: &str, size: &str) {
+    story.until_done(version).await;
+    for member in &story.members {
+        let widget = member.get(&format!("{}.example.com/v1", story.name), "Widget", "one").await;
+        assert_eq!(widget.expect("the object")["spec"]["size"], size, "{}", member.name);
+    }
+}
+
+async fn comes_with_its_kind(story: Story) {
     for (version, size) in [("v1", "small"), ("v2", "large")] {
-        story.publish(version, &json!([definition(), widget(size)])).await;
+        story.publish(version, &json!([definition(&story.name), widget(&story.name, size)])).await;
         story.want(version).await;
-        story.until_done(version).await;
-        for member in &story.members {
-            let widget = member.get("story.example.com/v1", "Widget", "one").await.expect("the object");
-            assert_eq!(widget["spec"]["size"], size, "{}", member.name);
-        }
+        until_widgets_are(&story, version, size).await;
     }
     story.undo();
-    story.until_done("v1").await;
-    for member in &story.members {
-        let widget = member.get("story.example.com/v1", "Widget", "one").await.expect("the object");
-        assert_eq!(widget["spec"]["size"], "small", "{}", member.name);
-    }
+    until_widgets_are(&story, "v1", "small").await;
     story.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kind_and_an_object_of_it_come_in_one_template() {
+    comes_with_its_kind(Story::new("widgets", shared()).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kind_and_an_object_of_it_come_in_one_template_of_an_embedded_hub() {
+    comes_with_its_kind(Story::on(embedded, "widgets-too", shared()).await).await;
 }

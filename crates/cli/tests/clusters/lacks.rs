@@ -49,6 +49,15 @@ fn with_the_second_version_of_cgroups_the_lane_says_so_and_exits_with_3() {
     assert_lacks(&output, "real clusters need cgroup v1");
 }
 
+#[test]
+fn with_an_old_nsenter_the_lane_says_so_and_exits_with_3() {
+    let programs = tempfile::tempdir().unwrap();
+    fake(programs.path(), "nsenter", "echo ' -w, --wd[=<dir>]  set the working directory'");
+    let mut command = Command::new(root().join("hack/test-clusters.sh"));
+    let output = command.arg("--install").env("PATH", path_after(programs.path())).output().unwrap();
+    assert_lacks(&output, "real clusters need nsenter of util-linux 2.38 or later");
+}
+
 /// Exit code 3 of our own command means that a rollout is in progress.
 #[test]
 fn clusters_that_cannot_be_started_are_reported_with_exit_code_1_and_leave_no_folder() {

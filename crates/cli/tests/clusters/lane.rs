@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::registration;
 use crate::transcript::words;
@@ -58,8 +58,10 @@ pub(crate) enum Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        // If the clusters could not be set up, there is nothing to heal.
-        if std::thread::panicking()
+        // Only a story that is alone disturbs the clusters. If they could not be set up, there is
+        // nothing to heal.
+        if matches!(self, Self::Alone)
+            && std::thread::panicking()
             && let Some(lane) = LANE.get()
         {
             // A second panic would end the program, and with it the reports of all stories.
@@ -158,15 +160,26 @@ impl Lane {
         self.until("the roles to be put together", || {
             self.kubectl("hub", "get clusterrole aviary-config-kinds -o json").contains("addontemplates")
         });
-        let token = self.kubectl("hub", &format!("create token aviary-manager -n {NAMESPACE} --duration 8h"));
+        let token = self.token_of("aviary-manager");
         let admin = std::fs::read_to_string(self.kubeconfig("hub")).unwrap();
         let (start, rest) = admin.split_once("user: {token: ").unwrap();
         let (_, end) = rest.split_once('}').unwrap();
-        std::fs::write(
-            self.path("manager.kubeconfig"),
-            format!("{start}user: {{token: {}}}{end}", token.trim()),
-        )
-        .unwrap();
+        std::fs::write(self.path("manager.kubeconfig"), format!("{start}user: {{token: {token}}}{end}"))
+            .unwrap();
+    }
+
+    /// A token of a ServiceAccount of ours, for eight hours. Old versions of kubectl have no
+    /// `create token`.
+    fn token_of(&self, account: &str) -> String {
+        let request = json!({
+            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 28800},
+        });
+        let file = self.path("token-request.json");
+        std::fs::write(&file, request.to_string()).unwrap();
+        let path = format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{account}/token");
+        let told = self.kubectl("hub", &format!("create --raw {path} -f {}", file.display()));
+        let told: Value = serde_json::from_str(&told).unwrap();
+        told["status"]["token"].as_str().expect("a token").to_owned()
     }
 
     /// Those of the manager's Deployment, except for the addresses.
@@ -227,16 +240,16 @@ impl Lane {
         child.wait().unwrap();
     }
 
-    /// Starts what a failed story has left dead, so that it fails no other.
+    /// Starts what a failed story has left dead, and every agent anew, as one may be suspended or
+    /// report less often: so that the story fails no other.
     fn heal(&self) {
         for member in MEMBERS {
-            let is_alive =
-                self.processes.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&agent(member));
-            if is_alive {
-                self.thaw_agent(member);
-            } else {
-                self.start_agent(member);
+            let left = self.processes.lock().unwrap_or_else(PoisonError::into_inner).remove(&agent(member));
+            if let Some(mut left) = left {
+                left.kill().unwrap();
+                left.wait().unwrap();
             }
+            self.start_agent(member);
         }
         for (cluster, program) in
             [("hub", "kube-apiserver"), ("member2", "kube-apiserver"), ("member1", "kubelet")]

@@ -83,10 +83,35 @@ fn clusters_that_end_take_no_folder_from_others_and_the_last_ones_remove_them() 
         echo >second.go
         wait "$second" || { echo "the folder was taken away" >&2; exit 1; }
         [ ! -e /var/lib/kubelet ] || { echo "the folder was left behind" >&2; exit 1; }
+        [ ! -e /run/aviary-clusters ] || { echo "the list of folders was left behind" >&2; exit 1; }
     "#;
+    assert_tells(folder.path(), story);
+}
+
+#[test]
+fn folders_of_clusters_that_were_killed_go_when_they_are_cleaned_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let story = r#"
+        for place in /run /var/lib /var/log; do mount -t tmpfs tmpfs "$place"; done
+        mkfifo told
+        "$0" run killed bash -euc 'mkdir /var/lib/kubelet; echo >told; sleep 600' &
+        read -r _ <told
+        kill -KILL $!
+        wait $! || true
+        [ -d /var/lib/kubelet ] || { echo "there was no folder" >&2; exit 1; }
+        "$0" down killed
+        [ ! -e /var/lib/kubelet ] || { echo "the folder was left behind" >&2; exit 1; }
+        [ ! -e /run/aviary-clusters ] || { echo "the list of folders was left behind" >&2; exit 1; }
+    "#;
+    assert_tells(folder.path(), story);
+}
+
+/// Runs a script with mounts of its own, and our script as `$0`.
+#[track_caller]
+fn assert_tells(folder: &Path, story: &str) {
     let mut command = Command::new("unshare");
     command.args(["--mount", "bash", "-euc", story]).arg(root().join("hack/clusters.sh"));
-    let output = command.current_dir(folder.path()).output().unwrap();
+    let output = command.current_dir(folder).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 

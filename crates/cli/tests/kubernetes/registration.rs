@@ -279,16 +279,11 @@ fn instance(server: &Server, cluster: &str, addon: &str, template: &str) {
     let stored = server.get(&format!("addontemplate {template}"));
     fs::write(server.desk.path("template.json"), stored.to_string()).unwrap();
     let hash = server.aviary("hash -f template.json").split_whitespace().next().unwrap().to_owned();
-    let status = json!({"status": {"configReferences": [{
+    let status = json!({"configReferences": [{
         "group": "addon.open-cluster-management.io", "resource": "addontemplates", "name": template,
         "desiredConfig": {"name": template, "specHash": hash},
-    }]}});
-    server.kubectl(
-        &format!(
-            "patch managedclusteraddon {addon} -n {cluster} --subresource=status --type=merge -p '{status}'"
-        ),
-        b"",
-    );
+    }]});
+    server.set_status(cluster, addon, &status);
 }
 
 /// What an administrator allows, and what agents need of the hub beside it.
@@ -614,15 +609,7 @@ fn tokens_are_for_the_cluster_and_not_for_the_registration() {
     setup(&server);
     let tokens = root().join("deploy/kustomize/registration-tokens/registration-tokens.yaml");
     server.kubectl(&format!("apply -f '{}'", tokens.display()), b"");
-    let driver = |name: &str| {
-        let patch = json!({"status": {"kubeClientDriver": name}});
-        server.kubectl(
-            &format!(
-                "patch managedclusteraddon reg -n reg-c2 --subresource=status --type=merge -p '{patch}'"
-            ),
-            b"",
-        );
-    };
+    let driver = |name: &str| server.set_status("reg-c2", "reg", &json!({"kubeClientDriver": name}));
     for policy in
         ["aviary-registration-bindings", "aviary-registration-tokens", "aviary-registration-accounts"]
     {
@@ -652,11 +639,19 @@ fn tokens_are_for_the_cluster_and_not_for_the_registration() {
             "--as system:open-cluster-management:{cluster}:agent1 --as-group system:open-cluster-management:{cluster} --as-group system:authenticated"
         )
     };
-    let token = server.kubectl(&format!("create token reg-agent -n reg-c2 {}", agent("reg-c2")), b"");
-    assert!(token.len() > 100);
-    server.refused("admin.kubeconfig", &format!("create token reg-agent -n reg-c2 {}", agent("reg-c1")), b"");
-    server.refused("admin.kubeconfig", &format!("create token default -n reg-c2 {}", agent("reg-c2")), b"");
-    let told = server.refused("aviary-registration.kubeconfig", "create token reg-agent -n reg-c2", b"");
+    // Old versions of kubectl have no `create token`.
+    let request =
+        json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}).to_string();
+    let request = request.as_bytes();
+    let token_of = |account: &str, flags: &str| {
+        format!("create --raw /api/v1/namespaces/reg-c2/serviceaccounts/{account}/token -f - {flags}")
+    };
+    let told = server.kubectl(&token_of("reg-agent", &agent("reg-c2")), request);
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert!(told["status"]["token"].as_str().is_some_and(|token| token.len() > 100), "{told}");
+    server.refused("admin.kubeconfig", &token_of("reg-agent", &agent("reg-c1")), request);
+    server.refused("admin.kubeconfig", &token_of("default", &agent("reg-c2")), request);
+    let told = server.refused("aviary-registration.kubeconfig", &token_of("reg-agent", ""), request);
     assert!(told.contains("the registration may not request tokens"), "{told}");
     let told = server.refused(
         "aviary-registration.kubeconfig",

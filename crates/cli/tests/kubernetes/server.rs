@@ -117,6 +117,21 @@ impl Server {
         serde_json::from_str(&self.kubectl(&format!("get {what} -o json"), b"")).unwrap()
     }
 
+    /// Writes fields of the status of an instance. Old versions of kubectl have no `--subresource`.
+    pub(crate) fn set_status(&self, cluster: &str, addon: &str, fields: &Value) {
+        self.until("the status to be written", || {
+            let mut object = self.get(&format!("managedclusteraddon {addon} -n {cluster}"));
+            for (name, value) in fields.as_object().unwrap() {
+                object["status"][name] = value.clone();
+            }
+            let version = object["apiVersion"].as_str().unwrap();
+            let path = format!("/apis/{version}/namespaces/{cluster}/managedclusteraddons/{addon}/status");
+            // Refused if somebody else has written the object in between.
+            let replace = format!("replace --raw {path} -f -");
+            self.try_kubectl("admin.kubeconfig", &replace, object.to_string().as_bytes()).status.success()
+        });
+    }
+
     /// Writes a kubeconfig with the token of a ServiceAccount.
     pub(crate) fn kubeconfig_of(&self, namespace: &str, account: &str) -> String {
         let mut command = Command::new(root().join("hack/real-apiserver.sh"));

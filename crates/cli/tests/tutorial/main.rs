@@ -27,19 +27,26 @@ fn every_command_of_the_tutorial_prints_what_it_says() {
 fn the_readme_shows_the_crash_loop_as_the_tutorial_on_real_clusters_does() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = blocks(&fs::read_to_string(root.join("docs/tutorial-real.md")).unwrap());
-    let mut commands = page.iter().filter_map(|block| match block {
-        Block::Commands { commands, .. } => Some(commands),
-        _ => None,
-    });
-    let is_it = |command: &&Command| command.typed == "aviary explain greeter";
-    let explained = commands.find_map(|all| all.iter().find(is_it)).expect("the command in the tutorial");
-
+    let commands: Vec<&Command> = page
+        .iter()
+        .filter_map(|block| match block {
+            Block::Commands { commands, .. } => Some(commands),
+            _ => None,
+        })
+        .flatten()
+        .collect();
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
-    let (_, shown) = readme.split_once("$ aviary explain greeter\n").expect("the command in the README");
-    let (shown, _) = shown.split_once("\n$ ").expect("another command after it");
-    assert!(
-        explained.is_told_by(shown),
-        "the tutorial says:\n{}\nREADME.md says:\n{shown}",
-        explained.prints
-    );
+    let (_, crash_loop) = readme.split_once("```\n$ aviary explain greeter\n").expect("the crash loop");
+    let (crash_loop, _) = crash_loop.split_once("```\n").expect("its end");
+    let (explained, pods) = crash_loop.split_once("$ kubectl ").expect("another command after it");
+    let (typed, pods) = pods.split_once('\n').expect("what it prints");
+    for (typed, shown) in [("aviary explain greeter", explained), (&format!("kubectl {typed}"), pods)] {
+        let command =
+            commands.iter().find(|command| command.typed == typed).expect("the command in the tutorial");
+        assert!(
+            command.is_told_by(shown),
+            "the tutorial says:\n{}\nREADME.md says:\n{shown}",
+            command.prints
+        );
+    }
 }
