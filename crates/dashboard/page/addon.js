@@ -11,7 +11,7 @@ import { get } from './api.js';
 import { Results, timeLeft } from './results.js';
 import { Rollout } from './state.js';
 import { Timeline } from './timeline.js';
-import { counted, hubNow, number, short, stateOf, waited } from './words.js';
+import { counted, hubNow, KINDS, number, short, stateOf, waited, withoutCount } from './words.js';
 
 /** A search waits this long for the next key, in milliseconds. */
 const TYPING = 200;
@@ -191,7 +191,7 @@ export class AddOnView {
     optional(this.paused, held.length ? `paused: ${held.join(', ')}` : '');
     text(this.message, why(addon));
     this.progress.update(addon);
-    const all = addon.settled + addon.inFlight + addon.failed + addon.waiting;
+    const all = KINDS.reduce((sum, kind) => sum + addon[kind], 0);
     text(this.total, `${number(addon.settled)} of ${counted(all, 'cluster')} settled`);
     text(this.pauseButton, addon.paused ? 'Resume…' : 'Pause…');
     attribute(this.body, 'data-state', addon.state);
@@ -303,7 +303,7 @@ function why({ reasons, message }) {
   const told = (reason, verb) => reason && `${counted(reason.count, 'cluster')} ${reason.count === 1 ? verb : verb.replace('waits', 'wait')}: ${reason.message.replace(/^failed: /, '')}.`;
   const parts = [told(most('failed'), 'failed'), told(most('waiting'), 'waits')].filter(Boolean);
   if (!parts.length) parts.push(told(most('inFlight'), 'in flight'));
-  return parts.filter(Boolean).join(' ') || message;
+  return parts.filter(Boolean).join(' ') || withoutCount(message);
 }
 
 /** Whether a search is one by labels: `key=value`, `key!=value` or `!key`. */

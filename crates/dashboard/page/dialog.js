@@ -7,7 +7,7 @@ import { h, text } from './dom.js';
 const WORDS = {
   pause: ['Pause', 'Clusters in flight finish; no new ones start until you resume.'],
   resume: ['Resume', 'Clusters start again, as the budget allows.'],
-  undo: ['Undo', 'Rolls back to the previous revision, within the same budget. No canary delays it.'],
+  undo: ['Undo', 'Makes an earlier revision the desired one again, within the same budget.'],
   retry: ['Retry', 'Lets failed clusters try the same revision again. Nothing is deleted or restarted on them.'],
   acknowledge: ['Approve', 'Approves the deletions that the brake holds.'],
 };

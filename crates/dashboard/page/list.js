@@ -3,7 +3,7 @@
 
 import { attribute, framed, h, keyed, optional, text } from './dom.js';
 import { bar, chip } from './sections.js';
-import { counted, number, waited } from './words.js';
+import { counted, number, waited, withoutCount } from './words.js';
 
 /** @typedef {import('./messages').Summary} Summary */
 
@@ -116,7 +116,7 @@ function row(first) {
       attribute(paused, 'hidden', !addon.paused);
       text(title, addon.displayName || addon.name);
       optional(name, addon.displayName && addon.displayName !== addon.name ? addon.name : '');
-      text(message, addon.message);
+      text(message, withoutCount(addon.message));
       progress.update(addon);
       text(counts, `${number(addon.settled)} of ${counted(addon.clusters, 'cluster')} in ${counted(addon.placements, 'placement')}`);
       text(version, addon.version ?? '–');

@@ -8,6 +8,7 @@ export interface Counts {
   inFlight: number;
   failed: number;
   waiting: number;
+  leaving: number;
 }
 
 /** An add-on in the list. */
@@ -24,7 +25,8 @@ export interface Summary extends Counts {
 }
 
 export interface Gate {
-  canary: string;
+  /** All of them must pass. */
+  canaries: string[];
   open: boolean;
   message: string;
 }
@@ -43,6 +45,7 @@ export interface Placement {
   done: number;
   failed: number;
   waiting: number;
+  leaving: number;
   gate: Gate | null;
   paused: boolean;
   wants: string | null;

@@ -3,7 +3,7 @@
 
 import { attribute, h, keyed, optional, svg, text } from './dom.js';
 import { bar, chip } from './sections.js';
-import { counted, number, short } from './words.js';
+import { counted, number, short, withoutCount } from './words.js';
 
 /** @typedef {import('./messages').Placement} Placement */
 
@@ -77,7 +77,7 @@ export class Placements {
         const shut = placement.gate && !placement.gate.open;
         optional(message, shut && placement.message.includes(placement.gate.message) ? '' : withoutCount(placement.message));
         gate.update(placement.gate);
-        progress.update({ settled: placement.done, inFlight: placement.inFlight, failed: placement.failed, waiting: placement.waiting });
+        progress.update({ settled: placement.done, inFlight: placement.inFlight, failed: placement.failed, waiting: placement.waiting, leaving: placement.leaving });
         text(figures, `${number(placement.done)} of ${number(placement.governed)}`);
         text(strategy, placement.strategy);
         budget.update(placement);
@@ -92,14 +92,6 @@ export class Placements {
       },
     };
   }
-}
-
-/**
- * The message without its count: the figure beside the bar counts something else, the settled clusters.
- * @param {string} message
- */
-function withoutCount(message) {
-  return message.replace(/^\d+\/\d+ /, '');
 }
 
 /**
@@ -156,7 +148,8 @@ function gateView() {
       if (!gate) return;
       attribute(node, 'data-open', gate.open ? 'yes' : 'no');
       attribute(bow, 'd', gate.open ? 'M5 7V5a3 3 0 0 1 5.800-1' : 'M5 7V5a3 3 0 0 1 6 0v2');
-      text(title, gate.open ? `Gate open: ${short(gate.canary)} has passed.` : `Gate closed: waiting for ${short(gate.canary)}.`);
+      const canaries = gate.canaries.map(short).join(' and ');
+      text(title, gate.open ? `Gate open: ${canaries} ${gate.canaries.length === 1 ? 'has' : 'have'} passed.` : `Gate closed: waiting for ${canaries}.`);
       // If the gate is open, the title is enough.
       optional(message, gate.open ? '' : gate.message);
     },

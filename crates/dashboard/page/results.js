@@ -66,10 +66,11 @@ const LEAST = 10;
 export function timeLeft(points, { settled, inFlight, waiting }, now) {
   const left = inFlight + waiting;
   const until = now / 1000;
-  let [from, base] = [NaN, 0];
+  let [from, base, before] = [NaN, 0, 0];
   for (const [at, count] of points) {
     // A new revision begins: what had settled before says nothing about its pace.
-    if (Number.isNaN(from) || count < base || at <= until - WINDOW) [from, base] = [Math.max(at, until - WINDOW), count];
+    if (Number.isNaN(from) || count < before || at <= until - WINDOW) [from, base] = [Math.max(at, until - WINDOW), count];
+    before = count;
   }
   const [span, gained] = [until - from, settled - base];
   if (!left || !(span >= LEAST) || gained < 2) return '';

@@ -32,12 +32,12 @@ export function chip() {
 
 /** The number of clusters in each state, as one bar. */
 export function bar() {
-  const parts = KINDS.slice(0, 4).map((kind) => h(`span.part.fill-${kind}`, { hidden: true }));
+  const parts = KINDS.map((kind) => h(`span.part.fill-${kind}`, { hidden: true }));
   const node = h('span.bar', { role: 'img' }, ...parts);
   return {
     node,
-    update: (/** @type {import('./messages').Counts} */ { settled, inFlight, failed, waiting }) => {
-      const counts = [settled, inFlight, failed, waiting];
+    update: (/** @type {import('./messages').Counts} */ tally) => {
+      const counts = KINDS.map((kind) => tally[kind]);
       counts.forEach((count, at) => {
         const grow = String(count);
         if (parts[at].style.flexGrow !== grow) parts[at].style.flexGrow = grow;

@@ -104,6 +104,15 @@ export function waited(at) {
   return hubNow() - from >= 1000 ? duration(hubNow() - from) : '';
 }
 
+/**
+ * A message of a placement without its count: the figures on the page count something else, the settled clusters.
+ * The message of an add-on may begin with the name of a placement.
+ * @param {string} message
+ */
+export function withoutCount(message) {
+  return message.replace(/^(\S+\/\S+: )?\d+\/\d+ /, '$1');
+}
+
 /** The last part of `namespace/name`. */
 export function short(name) {
   return name.slice(name.indexOf('/') + 1);

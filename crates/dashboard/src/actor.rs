@@ -6,6 +6,7 @@
 use aviary_api::ClusterManagementAddOn;
 use aviary_api::visible::visible;
 use aviary_controller::EventDraft;
+use aviary_engine::reason::EventReason;
 use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::api::core::v1::Event;
@@ -36,7 +37,7 @@ pub(crate) async fn name(client: &Client) -> Option<String> {
 pub(crate) async fn record(client: &Client, addon: &str, action: &Action, now: Timestamp) {
     let who = name(client).await.unwrap_or_else(|| "an unknown user".to_owned());
     let (reason, what) = told(action);
-    tracing::info!(user = who, addon, action = reason, "{what}");
+    tracing::info!(user = who, addon, action = reason.as_str(), "{what}");
     let note = format!("{who} {what} with the dashboard");
     let addons: Api<ClusterManagementAddOn> = Api::all(client.clone());
     let uid = addons.get_metadata(addon).await.ok().and_then(|addon| addon.metadata.uid);
@@ -44,7 +45,7 @@ pub(crate) async fn record(client: &Client, addon: &str, action: &Action, now: T
         addon,
         uid: uid.as_deref(),
         kind: "Normal",
-        reason,
+        reason: reason.as_str(),
         note: &note,
         action: "Operate",
         component: COMPONENT,
@@ -70,22 +71,23 @@ async fn create(client: &Client, event: &EventDraft<'_>, mut at: Timestamp) -> R
 }
 
 /// The reason of the Event, and what was done.
-fn told(action: &Action) -> (&'static str, String) {
+fn told(action: &Action) -> (EventReason, String) {
     let of = action.placement.as_deref().map(|placement| format!(" of {placement}")).unwrap_or_default();
     match action.verb {
-        ActionVerb::Pause => ("Paused", format!("paused the rollout{of}")),
-        ActionVerb::Resume => ("Resumed", format!("resumed the rollout{of}")),
-        ActionVerb::Undo => {
-            let to = action.to_revision.map(|number| format!(" to revision {number}")).unwrap_or_default();
-            ("Undone", format!("rolled back{of}{to}"))
-        }
+        ActionVerb::Pause => (EventReason::Paused, format!("paused the rollout{of}")),
+        ActionVerb::Resume => (EventReason::Resumed, format!("resumed the rollout{of}")),
+        // An undo can also go forward, to a revision that had been rolled back.
+        ActionVerb::Undo => match action.to_revision {
+            Some(number) => (EventReason::Undone, format!("set the rollout{of} to its revision {number}")),
+            None => (EventReason::Undone, format!("undid the rollout{of}")),
+        },
         ActionVerb::Acknowledge => {
             let count = action.acknowledge.as_deref().unwrap_or_default();
-            ("DeletionsApproved", format!("approved {count} deletions"))
+            (EventReason::DeletionsApproved, format!("approved {count} deletions"))
         }
         ActionVerb::Retry => match &action.cluster {
-            Some(cluster) => ("Retried", format!("retried cluster {cluster}")),
-            None => ("Retried", format!("retried the failed clusters{of}")),
+            Some(cluster) => (EventReason::Retried, format!("retried cluster {cluster}")),
+            None => (EventReason::Retried, format!("retried the failed clusters{of}")),
         },
     }
 }

@@ -60,6 +60,7 @@ impl Looked {
             in_flight,
             failed,
             waiting,
+            leaving,
             placements: _,
             version,
             oldest_wait_since,
@@ -74,6 +75,7 @@ impl Looked {
                 in_flight,
                 failed,
                 waiting,
+                leaving,
                 version,
                 oldest_wait_since,
                 paused,
@@ -207,8 +209,9 @@ fn placements(observed: &Observed, plan: &Plan) -> Vec<PlacementLine> {
                 governed: counts.governed,
                 done: tally.settled,
                 failed: tally.failed,
-                waiting: tally.waiting + tally.leaving,
-                gate: gate(spec, report, wait).filter(|_| !rolls_back(observed, report)),
+                waiting: tally.waiting,
+                leaving: tally.leaving,
+                gate: gate(&spec.rollout, shut(report, wait)).filter(|_| !rolls_back(observed, report)),
                 paused: spec.rollout.paused,
                 wants: report.desired.as_deref().map(str::to_owned),
                 target: report.target.as_deref().map(str::to_owned),
@@ -241,14 +244,23 @@ fn rolls_back(observed: &Observed, report: &PlacementReport) -> bool {
     !is_over && desired.zip(completed).is_some_and(|(desired, completed)| completed.contains(desired))
 }
 
-fn gate(spec: &InstallPlacement, report: &PlacementReport, wait: Option<String>) -> Option<GateLine> {
-    let canary = spec.rollout.canary.as_ref()?.to_string();
-    let shut = match &report.state {
+/// What keeps the gate of a placement closed.
+fn shut(report: &PlacementReport, wait: Option<String>) -> Option<String> {
+    match &report.state {
         State::WaitingForCanary(wait) => Some(wait.to_string()),
         _ => wait,
-    };
-    let message = shut.clone().unwrap_or_else(|| format!("open: the desired revision has passed {canary}"));
-    Some(GateLine { canary, open: shut.is_none(), message })
+    }
+}
+
+fn gate(rollout: &Rollout, shut: Option<String>) -> Option<GateLine> {
+    let canaries: Vec<String> = rollout.canaries().map(ToString::to_string).collect();
+    if canaries.is_empty() {
+        return None;
+    }
+    let open = shut.is_none();
+    let passed = || format!("open: the desired revision has passed {}", canaries.join(" and "));
+    let message = shut.unwrap_or_else(passed);
+    Some(GateLine { canaries, open, message })
 }
 
 fn strategy(rollout: &Rollout) -> String {
@@ -323,8 +335,26 @@ mod tests {
         assert_eq!(verdict::positions(&specs), [3, 2, 0, 1]);
         let outside = [spec("fleet", Some("elsewhere")), spec("other", None)];
         assert_eq!(verdict::positions(&outside), [0, 1], "a canary that is not in the list holds no place");
+        let mut both = spec("both", Some("other"));
+        both.rollout.more_canaries.push(PlacementName::new("default", "early"));
+        let specs = [both, spec("early", Some("canary")), spec("canary", None), spec("other", None)];
+        assert_eq!(verdict::positions(&specs), [3, 2, 0, 1], "the canary of a policy goes before, too");
         let cycle = [spec("a", Some("b")), spec("b", Some("a"))];
         assert_eq!(verdict::positions(&cycle).len(), 2, "a cycle comes to an end");
+    }
+
+    #[test]
+    fn a_gate_names_the_canaries_of_policies_too() {
+        let mut rollout = spec("fleet", None).rollout;
+        assert_eq!(gate(&rollout, None), None);
+        // A policy requires the first, where the add-on names none, or a further one.
+        rollout.canary = Some(PlacementName::new("default", "canary"));
+        rollout.more_canaries.push(PlacementName::new("default", "early"));
+        let line = gate(&rollout, None).unwrap();
+        assert!(line.open);
+        assert_eq!(line.canaries, ["default/canary", "default/early"]);
+        assert_eq!(line.message, "open: the desired revision has passed default/canary and default/early");
+        assert!(!gate(&rollout, Some("default/early: 1 of 5 not passed".into())).unwrap().open);
     }
 
     #[test]

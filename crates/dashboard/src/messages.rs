@@ -66,6 +66,7 @@ pub(crate) struct RolloutProgress {
     pub(crate) in_flight: usize,
     pub(crate) failed: usize,
     pub(crate) waiting: usize,
+    pub(crate) leaving: usize,
     pub(crate) version: Option<Text>,
     pub(crate) oldest_wait_since: Option<String>,
     pub(crate) paused: bool,
@@ -87,6 +88,7 @@ pub(crate) struct PlacementLine {
     pub(crate) done: usize,
     pub(crate) failed: usize,
     pub(crate) waiting: usize,
+    pub(crate) leaving: usize,
     pub(crate) gate: Option<GateLine>,
     pub(crate) paused: bool,
     pub(crate) wants: Option<String>,
@@ -96,7 +98,8 @@ pub(crate) struct PlacementLine {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct GateLine {
-    pub(crate) canary: String,
+    /// All of them must pass.
+    pub(crate) canaries: Vec<String>,
     pub(crate) open: bool,
     pub(crate) message: String,
 }

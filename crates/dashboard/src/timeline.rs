@@ -6,7 +6,7 @@
 
 use aviary_api::names::conditions::PROGRESSING;
 use aviary_engine::observed::Observed;
-use aviary_engine::plan::Plan;
+use aviary_engine::plan::{ClusterReport, Plan};
 use aviary_engine::tally::ClusterState;
 use jiff::{SignedDuration, Timestamp};
 
@@ -52,7 +52,9 @@ impl Timeline {
             })
             .collect();
         moments.sort_unstable();
-        let all = i64::try_from(plan.report.clusters.len()).unwrap_or(i64::MAX);
+        let stays = |one: &&ClusterReport| one.decision.state() != ClusterState::Leaving;
+        let all = plan.report.clusters.iter().filter(stays).count();
+        let all = i64::try_from(all).unwrap_or(i64::MAX);
         let mut counts = [0_i64; 3];
         let mut points: Vec<TimelinePoint> = Vec::new();
         for (at, kind) in moments {

@@ -186,14 +186,19 @@ wire_enum! {
     /// The reason of a Kubernetes Event on an add-on.
     pub enum EventReason {
         CanaryPassed = "CanaryPassed",
+        DeletionsApproved = "DeletionsApproved",
         HooksGivenUp = "HooksGivenUp",
         InvariantBroken = "InvariantBroken",
         ManagerTermUnreached = "ManagerTermUnreached",
+        Paused = "Paused",
+        Resumed = "Resumed",
+        Retried = "Retried",
         RolledBack = "RolledBack",
         RolloutCompleted = "RolloutCompleted",
         RolloutFailed = "RolloutFailed",
         RolloutHalted = "RolloutHalted",
         RolloutStarted = "RolloutStarted",
+        Undone = "Undone",
     }
 }
 
@@ -205,7 +210,15 @@ impl EventReason {
             | Self::ManagerTermUnreached
             | Self::RolloutFailed
             | Self::RolloutHalted => true,
-            Self::CanaryPassed | Self::RolledBack | Self::RolloutCompleted | Self::RolloutStarted => false,
+            Self::CanaryPassed
+            | Self::DeletionsApproved
+            | Self::Paused
+            | Self::Resumed
+            | Self::Retried
+            | Self::RolledBack
+            | Self::RolloutCompleted
+            | Self::RolloutStarted
+            | Self::Undone => false,
         }
     }
 }

@@ -216,21 +216,9 @@ pub fn budget(spec: &InstallPlacement, counts: &Counts) -> Option<usize> {
 /// The rank of each placement in the order in which a revision reaches them: a canary comes before
 /// the placements that wait for it.
 pub fn positions(specs: &[InstallPlacement]) -> Vec<usize> {
-    let canary_of = |spec: &InstallPlacement| {
-        let canary = spec.rollout.canary.as_ref()?;
-        specs.iter().position(|other| other.name == *canary)
-    };
-    let depth = |mut at: usize| {
-        let mut depth = 0;
-        // A cycle is reported as a problem elsewhere. Here the loop only has to terminate.
-        while let Some(canary) = specs.get(at).and_then(canary_of).filter(|_| depth <= specs.len()) {
-            at = canary;
-            depth += 1;
-        }
-        depth
-    };
+    let depths = depths(specs);
     let mut order: Vec<usize> = (0..specs.len()).collect();
-    order.sort_by_key(|&at| (depth(at), at));
+    order.sort_by_key(|&at| (depths.get(at), at));
     let mut positions = vec![0; specs.len()];
     for (rank, at) in order.into_iter().enumerate() {
         if let Some(position) = positions.get_mut(at) {
@@ -238,6 +226,30 @@ pub fn positions(specs: &[InstallPlacement]) -> Vec<usize> {
         }
     }
     positions
+}
+
+/// How many canaries each placement waits for, one after the other.
+fn depths(specs: &[InstallPlacement]) -> Vec<usize> {
+    let mut canaries: Vec<(usize, usize)> = Vec::new();
+    for (at, spec) in specs.iter().enumerate() {
+        let place = |canary: &PlacementName| specs.iter().position(|other| other.name == *canary);
+        canaries.extend(spec.rollout.canaries().filter_map(place).map(|canary| (at, canary)));
+    }
+    let mut depths = vec![0; specs.len()];
+    // A cycle is reported as a problem elsewhere. Here the loop only has to terminate.
+    for _ in specs {
+        let before = depths.clone();
+        for &(at, canary) in &canaries {
+            let least = depths.get(canary).map_or(0, |depth| depth + 1);
+            if let Some(depth) = depths.get_mut(at) {
+                *depth = least.max(*depth);
+            }
+        }
+        if depths == before {
+            break;
+        }
+    }
+    depths
 }
 
 /// All problems, each once: those given, those of the placements' revisions, and those of

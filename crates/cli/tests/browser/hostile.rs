@@ -34,7 +34,7 @@ async fn names_and_messages_with_markup_are_shown_as_text_and_nothing_runs() {
     add_on["placements"][0]["message"] = json!(SCRIPT);
     add_on["placements"][0]["strategy"] = json!(LINK);
     add_on["placements"][0]["gate"] =
-        json!({"canary": IMAGE, "open": false, "message": format!("{IMAGE}{SCRIPT}")});
+        json!({"canaries": [IMAGE], "open": false, "message": format!("{IMAGE}{SCRIPT}")});
     let mut one = cluster(IMAGE);
     one["message"] = json!(SCRIPT);
     one["labels"] = json!({IMAGE: SCRIPT});

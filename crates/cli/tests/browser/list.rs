@@ -16,14 +16,20 @@ fn add_on(name: &str, state: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_list_has_those_that_failed_first_and_follows_what_changes() {
-    let first = detail(&[Share { placement: "default/fleet", prefix: "c", kinds: [3, 1, 0, 2, 0] }]);
+    let mut first = detail(&[Share { placement: "default/fleet", prefix: "c", kinds: [3, 1, 0, 2, 0] }]);
+    first["message"] = json!("default/fleet: 4/6 upgrading...");
     let stand = Stand::serve(first, cluster("c-00000"), false).await;
     let browser = Browser::start(DESK).await;
     browser.open(&stand.url("/")).await;
     let row = browser.until_text(".addons", "Hello").await;
-    for part in
-        ["Progressing", "It rolls out.", "3 of 6 clusters in 1 placement", "v2", "Oldest wait", "10 min"]
-    {
+    for part in [
+        "Progressing",
+        "default/fleet: upgrading...",
+        "3 of 6 clusters in 1 placement",
+        "v2",
+        "Oldest wait",
+        "10 min",
+    ] {
         assert!(row.contains(part), "{part}: {row}");
     }
     let now = "2026-01-01T00:11:00Z";

@@ -47,6 +47,12 @@ async fn every_state_has_a_shape_of_its_own() {
     let legend: Vec<String> =
         legend.iter().map(|key| key.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     assert_eq!(legend, ["1 settled", "1 in flight", "1 failed", "1 waiting", "1 leaving"]);
+    // The bar has the counts of the legend, and the figure below it their sum.
+    assert_eq!(
+        browser.run("return document.querySelector('.total .bar').getAttribute('aria-label')").await,
+        "1 settled, 1 in flight, 1 failed, 1 waiting, 1 leaving"
+    );
+    assert_eq!(browser.texts(".total .numbers").await, ["1 of 5 clusters settled"]);
     // The figure beside the bar counts settled clusters. A second count in the message would contradict it.
     assert_eq!(browser.texts(".placement-bar .numbers").await, ["1 of 4"]);
     assert_eq!(browser.texts(".placement .message").await, ["upgrading..."]);
@@ -89,7 +95,7 @@ async fn nothing_sticks_out_of_a_phone() {
     add_on["displayName"] = json!(long);
     add_on["message"] = json!(long);
     add_on["placements"][1]["name"] = json!(format!("default/{long}"));
-    add_on["placements"][1]["gate"] = json!({"canary": "default/canary", "open": false, "message": long});
+    add_on["placements"][1]["gate"] = json!({"canaries": ["default/canary"], "open": false, "message": long});
     add_on["reasons"] = json!([{"code": "Canary", "kind": "waiting", "message": long, "count": 200, "examples": [long, "fleet-00010"]}]);
     add_on["revisions"] = json!([{
         "label": "rev-b", "number": 2, "placement": "default/canary", "version": "v2", "at": "2026-01-01T00:00:00Z", "current": true, "clusters": 5, "changes": [long],
@@ -137,7 +143,7 @@ async fn every_text_has_enough_contrast_in_light_and_dark() {
         Share { placement: "default/fleet", prefix: "fleet", kinds: [0, 0, 0, 20, 0] },
     ]);
     add_on["placements"][1]["gate"] =
-        json!({"canary": "default/canary", "open": false, "message": "1 of 5 not passed"});
+        json!({"canaries": ["default/canary", "other/early"], "open": false, "message": "1 of 5 not passed"});
     add_on["placements"][0]["state"] = json!("Failed");
     add_on["placements"][1]["state"] = json!("WaitingForCanary");
     add_on["problems"] = json!([{"severity": "error", "message": "mend it"}, {"severity": "warning", "message": "look at it"}]);

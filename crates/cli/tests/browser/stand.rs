@@ -186,6 +186,7 @@ pub(crate) fn summary(detail: &Value) -> Value {
         "inFlight",
         "failed",
         "waiting",
+        "leaving",
         "version",
         "oldestWaitSince",
         "paused",
@@ -234,21 +235,21 @@ pub(crate) fn detail(shares: &[Share]) -> Value {
                 order.push(json!(0));
             }
         }
-        let [done, in_flight, failed, waiting, _] = share.kinds;
+        let [done, in_flight, failed, waiting, leaving] = share.kinds;
         placements.push(json!({
             "name": share.placement, "position": index, "state": "Upgrading", "message": format!("{}/{} upgrading...", done + in_flight + failed, done + in_flight + failed + waiting),
             "strategy": "RollingUpdate 25%", "budget": 2, "slotsUsed": in_flight + failed, "inFlight": in_flight, "governed": done + in_flight + failed + waiting,
-            "done": done, "failed": failed, "waiting": waiting, "gate": null, "paused": false, "wants": "rev-b", "target": "rev-b", "knownGood": "rev-a",
+            "done": done, "failed": failed, "waiting": waiting, "leaving": leaving, "gate": null, "paused": false, "wants": "rev-b", "target": "rev-b", "knownGood": "rev-a",
         }));
     }
-    let [settled, in_flight, failed, waiting, _] = all;
+    let [settled, in_flight, failed, waiting, leaving] = all;
     let mut dictionary: Vec<&str> = REASONS.to_vec();
     dictionary.push("rev-b");
     dictionary.extend(["settled", "inFlight", "failed", "waiting", "leaving"]);
     json!({
         "now": "2026-01-01T00:10:00Z", "name": "hello", "displayName": "Hello", "description": "Says hello", "state": "Progressing",
         "message": "It rolls out.", "version": "v2", "oldestWaitSince": "2026-01-01T00:00:00Z", "paused": false,
-        "settled": settled, "inFlight": in_flight, "failed": failed, "waiting": waiting,
+        "settled": settled, "inFlight": in_flight, "failed": failed, "waiting": waiting, "leaving": leaving,
         "placements": placements, "problems": [], "brake": null, "reasons": [], "revisions": [], "events": [],
         "timeline": [[1767225600, 0, 0, 0, 4], [1767226200, settled, in_flight, failed, waiting]],
         "dictionary": dictionary,

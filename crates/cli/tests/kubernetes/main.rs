@@ -25,6 +25,7 @@ mod transcript;
 mod server;
 
 mod conversion;
+mod dashboard;
 mod helm;
 mod install;
 mod ocm;

@@ -12,6 +12,7 @@ fn sections() -> Sections {
             in_flight: 0,
             failed: 0,
             waiting: 0,
+            leaving: 0,
             version: None,
             oldest_wait_since: None,
             paused: false,

@@ -1,5 +1,6 @@
 //! The routes without streams: info, one cluster, and actions.
 
+use aviary_testing::objects::placement_by_labels;
 use k8s_openapi::api::core::v1::Event as CoreEvent;
 use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
@@ -96,6 +97,50 @@ async fn an_action_is_recorded_with_the_name_of_its_user() {
         state["events"].as_array().unwrap().iter().filter(|one| is_action(one)).collect();
     assert_eq!(events.len(), 1, "a dry run is no action");
     assert_eq!(events[0]["message"], "system:admin paused the rollout of default/fleet with the dashboard");
+}
+
+/// An undo to a revision that had been rolled back goes forward, so no Event calls it a rollback.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_action_is_recorded_in_words_that_are_true() {
+    let world = World::installed(4, 2).await;
+    let actions = [
+        json!({"action": "undo", "placement": "default/canary", "toRevision": 2, "dryRun": false}),
+        json!({"action": "undo", "dryRun": false}),
+        json!({"action": "retry", "cluster": "canary-0", "dryRun": false}),
+        json!({"action": "retry", "placement": "default/fleet", "dryRun": false}),
+    ];
+    for action in actions {
+        assert_eq!(world.post("/api/addons/helloworld/actions", action).await.0, 200);
+    }
+    let noted = |state: &Value| -> Vec<String> {
+        let events = state["events"].as_array().unwrap().iter();
+        let notes = events.filter_map(|event| event["message"].as_str());
+        let mut notes: Vec<String> =
+            notes.filter_map(|note| note.strip_suffix(" with the dashboard")).map(str::to_owned).collect();
+        notes.sort();
+        notes
+    };
+    let state = world.until("the actions to be recorded", |state| noted(state).len() == 4).await;
+    let expected = [
+        "system:admin retried cluster canary-0",
+        "system:admin retried the failed clusters of default/fleet",
+        "system:admin set the rollout of default/canary to its revision 2",
+        "system:admin undid the rollout",
+    ];
+    assert_eq!(noted(&state), expected);
+}
+
+/// The brake holds their deletion, so they stay for as long as it takes to look.
+#[tokio::test(flavor = "multi_thread")]
+async fn clusters_that_leave_do_not_count_as_waiting() {
+    let world = World::installed(4, 2).await;
+    world.put(placement_by_labels("fleet", &json!({"stage": "none"}))).await;
+    let state = world.until("the clusters to leave", |state| state["leaving"] == 4).await;
+    assert_eq!((&state["waiting"], &state["settled"]), (&json!(0), &json!(2)), "{state}");
+    assert_eq!(state["timeline"].as_array().unwrap().last().unwrap()[4], 0, "{}", state["timeline"]);
+    let list = world.stream("/api/stream").await.next().await.data;
+    let line = &list["addons"][0];
+    assert_eq!((&line["clusters"], &line["waiting"], &line["leaving"]), (&json!(6), &json!(0), &json!(4)));
 }
 
 /// The manager publishes Events in between: all of them, whoever wrote them, have the same order by

@@ -14,4 +14,5 @@ mod door;
 mod scale;
 mod streams;
 mod tokens;
+mod viewer;
 mod world;

@@ -8,7 +8,7 @@ use aviary_api::visible::write_visible;
 use super::report::{
     AddOnRehearsal, Moment, PEAK_EXPLAINED, PlacementEnd, PlacementMoment, RehearsalReport, shown,
 };
-use crate::output::counted;
+use crate::output::{counted, without_count};
 
 /// The size of a chart, in SVG units.
 const WIDTH: f64 = 860.0;
@@ -154,10 +154,10 @@ fn timeline(out: &mut String, moments: &[Moment], placement: usize, end: &Placem
     out.push_str("</svg>\n");
     let _ = writeln!(
         out,
-        "<figcaption>{}: {} of {} settled at the end.</figcaption>\n</figure>",
-        escaped(&end.message),
+        "<figcaption>{} of {} settled at the end: {}</figcaption>\n</figure>",
         points.last().map_or(0, |at| at.done),
-        end.governed
+        end.governed,
+        escaped(without_count(&end.message))
     );
 }
 
@@ -275,7 +275,7 @@ fn placements(out: &mut String, ends: &[PlacementEnd]) {
             end.settled,
             end.failed,
             end.waiting,
-            escaped(&end.message)
+            escaped(without_count(&end.message))
         );
     }
     out.push_str("</table>\n");
@@ -370,7 +370,7 @@ mod tests {
             <path class="moving" d="M56.0 135.0H56.0V90.0H916.0V0.0H916.0V0.0H916.0V135.0H56.0Z"><title>in flight</title></path>
             <path class="failed" d="M56.0 90.0H56.0V60.0H916.0V0.0H916.0V0.0H916.0V90.0H56.0Z"><title>failed</title></path>
             <path class="waiting" d="M56.0 60.0H56.0V0.0H916.0V0.0H916.0V0.0H916.0V60.0H56.0Z"><title>waiting</title></path>
-            <figcaption>10/10 upgrade completed with no errors.: 10 of 10 settled at the end.</figcaption>
+            <figcaption>10 of 10 settled at the end: upgrade completed with no errors.</figcaption>
             <path class="moving" d="M56.0 150.0H56.0V60.0H916.0V150.0H916.0V150.0H916.0V150.0H56.0Z"><title>in flight</title></path>
             <path class="failed" d="M56.0 60.0H56.0V0.0H916.0V150.0H916.0V150.0H916.0V60.0H56.0Z"><title>failed</title></path>
             <figcaption>Peak: 5 clusters; the dashed line is the budget of 4.</figcaption>

@@ -9,7 +9,7 @@ use aviary_engine::verdict::Verdict;
 use super::report::{AddOnState, PlacementState, StatusReport, Unsettled};
 use crate::commands::Outcome;
 use crate::findings::Severity;
-use crate::output::{Paint, Printout, Style, Table, WIDTH, first_few, shown_width};
+use crate::output::{Paint, Printout, Style, Table, WIDTH, first_few, shown_width, without_count};
 
 const BAR: usize = 24;
 
@@ -141,8 +141,7 @@ impl Page {
             self.text(stem, &format!("{stem}  "), &placement.counts_and_pace());
         }
         // The numbers are in the counts already, and what stops an add-on is in its own line.
-        let said = one.message.split_once(' ').filter(|(count, _)| count.contains('/'));
-        let message = said.map_or(one.message.as_str(), |(_, message)| message);
+        let message = without_count(&one.message);
         if one.reason.is_failure() && !addon.message.contains(message) {
             self.text(stem, &format!("{stem}  "), message);
         }
