@@ -220,7 +220,7 @@ async fn simulate(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
     let mut text = welcome(&registered, &connection);
     text.line(nature(args));
     text.gap();
-    text.line(format_args!("List:    kubectl{hub} get managedclusters"));
+    text.line(format_args!("List:    {} get managedclusters", args.hub.kubectl()));
     text.line(format_args!("Remove:  {program} fleet --remove{hub}"));
     text.line("Press Ctrl-C to stop.");
     session.output.text(&text)?;

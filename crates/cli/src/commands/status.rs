@@ -331,7 +331,7 @@ fn next(args: &Args, report: &StatusReport, program: &str) -> String {
         return format!("There is no add-on. Next: {program} plan -f addon.yaml{hub}");
     };
     let name = &addon.name;
-    let first = addon.first_step(program, &hub).filter(|_| addon.outcome() != Outcome::Done);
+    let first = addon.first_step(program, &args.live).filter(|_| addon.outcome() != Outcome::Done);
     if let (Some(step), Some(_)) = (first, &args.addon) {
         return format!("Next: {step}");
     }

@@ -31,6 +31,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::transcript::{Desk, desk, told};
 
+use crate::hints;
 /// Longer than anything here takes on a busy machine.
 pub(crate) const LIMIT: Duration = Duration::from_secs(90);
 const ADDONS: &str = "addon.open-cluster-management.io";
@@ -292,7 +293,12 @@ impl World {
 
     /// The transcript of a command, with varying parts masked and without the options for the hub.
     pub(crate) fn run(&self, arguments: &str) -> String {
-        mask(&told(&format!("aviary {arguments}"), &self.output(arguments)))
+        let told = told(&format!("aviary {arguments}"), &self.output(arguments));
+        if !arguments.contains("--kubeconfig") {
+            let lost = hints::without(&told, "--kubeconfig hub.kubeconfig");
+            assert!(lost.is_empty(), "these commands would not reach this hub: {lost:#?}\n{told}");
+        }
+        mask(&told)
     }
 
     #[track_caller]

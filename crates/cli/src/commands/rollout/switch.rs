@@ -157,7 +157,8 @@ async fn switch(
         }
         true => format!("Next: {program} rollout resume {asked}"),
         false if policy.is_some() => {
-            format!("Next: kubectl edit addonrolloutpolicy {} # it pauses", policy.unwrap_or_default())
+            let (kubectl, policy) = (which.live.hub.kubectl(), policy.unwrap_or_default());
+            format!("Next: {kubectl} edit addonrolloutpolicy {policy} # it pauses")
         }
         false => format!("Next: {program} status {addon} -w{hub}"),
     });
