@@ -9,7 +9,7 @@ use aviary_api::{ClusterManagementAddOn, ManagedClusterAddOn};
 use aviary_testing::objects;
 
 use crate::transcript::worlds::stream;
-use crate::world::{Running, World, addon, hub_config};
+use crate::world::{Line, Running, World, addon, hub_config};
 
 fn of(value: &Value, keys: [&str; 5]) -> [u64; 5] {
     keys.map(|key| value[key].as_u64().unwrap())
@@ -186,12 +186,28 @@ fn a_watch_that_times_out_without_a_hub_reports_no_stale_outcome() {
 #[test]
 fn a_fleet_reports_a_lost_hub_and_when_it_is_back() {
     let (world, line) = World::quiet("truth-fleet").with_line();
-    let mut fleet = Running::start(&world, "fleet --clusters 2");
+    assert_resumes(&world, &line, Line::cut);
+}
+
+/// A connection that dies silently is no error for a watch: only its end would tell.
+#[test]
+fn a_fleet_works_again_after_an_outage_that_no_connection_reports() {
+    let (world, line) = World::quiet("truth-fleet-silent").with_line();
+    assert_resumes(&world, &line, Line::stall);
+}
+
+/// The fleet says once that the hub is away, and its agents answer when it says that the hub is back.
+fn assert_resumes(world: &World, line: &Line, lose: fn(&Line)) {
+    let mut fleet = Running::start(world, "fleet --clusters 2 --latency 0s..0s");
     fleet.until("Press Ctrl-C");
-    line.cut();
+    world.until_answered("cluster-1", "before");
+    lose(line);
     fleet.until("unreachable");
     line.restore();
     fleet.until("reachable again");
+    world.until_answered("cluster-1", "after");
+    let lost: Vec<&String> = fleet.printed.iter().filter(|line| line.contains("unreachable")).collect();
+    assert_eq!(lost.len(), 1, "{lost:#?}");
     fleet.kill();
 }
 
