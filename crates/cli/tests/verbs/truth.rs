@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::Event;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
+use regex::Regex;
 use serde_json::{Value, json};
 
 use aviary_api::{ClusterManagementAddOn, ManagedClusterAddOn};
@@ -209,6 +210,31 @@ fn assert_resumes(world: &World, line: &Line, lose: fn(&Line)) {
     let lost: Vec<&String> = fleet.printed.iter().filter(|line| line.contains("unreachable")).collect();
     assert_eq!(lost.len(), 1, "{lost:#?}");
     fleet.kill();
+}
+
+/// What failed does not hide that somebody has paused it.
+#[test]
+fn a_pause_is_shown_beside_a_failure() {
+    let world = World::refused("truth-failed-paused");
+    world.output("rollout pause helloworld --placement canary");
+    world.until("the pause", |observed, plan| {
+        let is_paused = observed.addon.strategy.placements().iter().any(|spec| spec.rollout.paused);
+        is_paused && plan.report.placements.iter().any(|one| one.message.contains("upgrade failed"))
+    });
+    let words = |told: &str| told.split_whitespace().collect::<Vec<_>>().join(" ");
+    for command in
+        ["status", "status -o wide", "status helloworld", "status helloworld -w", "explain helloworld"]
+    {
+        let told = words(&world.run(command));
+        assert!(
+            told.contains("upgrade failed: stopped") && told.contains("; paused: default/canary"),
+            "{told}"
+        );
+    }
+    let told = world.run("explain helloworld");
+    assert!(told.contains("default/canary  Failed (paused)  upgrade failed"), "{told}");
+    let told = world.run("status helloworld");
+    assert!(told.contains("Failed (paused)"), "{told}");
 }
 
 /// Item 7: kubectl shows events in the order in which they happened, and each of them is true.
@@ -578,7 +604,9 @@ fn a_missing_placement_is_a_failure_for_kubectl_too() {
     let message = shown["Message"].as_str().unwrap();
     assert!(message.contains("placement default/fleet does not exist"), "{message}");
     let told = &world.json("status helloworld -o json", 4)["addOns"][0];
-    assert_eq!((&told["state"], &told["message"]), (&json!("Failed"), &json!(message)), "{told:#}");
+    // A command leaves out the count of clusters that are assigned the revision.
+    let said = Regex::new(r"\d+/\d+ ").unwrap().replace(message, "");
+    assert_eq!((&told["state"], &told["message"]), (&json!("Failed"), &json!(said)), "{told:#}");
 }
 
 /// Item 9: the newest version is not what clusters run, nor what they should run.

@@ -140,11 +140,9 @@ impl Page {
         if !clusters.is_empty() {
             self.text(stem, &format!("{stem}  "), &placement.counts_and_pace());
         }
-        // The numbers are in the counts already, and what stops an add-on is in its own line.
-        let said = one.message.split_once(' ').filter(|(count, _)| count.contains('/'));
-        let message = said.map_or(one.message.as_str(), |(_, message)| message);
-        if one.reason.is_failure() && !addon.message.contains(message) {
-            self.text(stem, &format!("{stem}  "), message);
+        // What stops an add-on is in its own line.
+        if one.reason.is_failure() && !addon.message.contains(&one.message) {
+            self.text(stem, &format!("{stem}  "), &one.message);
         }
         self.leaves(&clusters, stem);
     }
@@ -221,11 +219,16 @@ fn state(placement: &PlacementState, paint: Paint) -> String {
         (Some(desired), _) => format!(" {desired}"),
         (None, _) => String::new(),
     };
-    let paused = match one.paused && placement.state != Verdict::Paused {
+    format!("{}{to}", word(placement, paint))
+}
+
+/// The state in a word, and whether the placement is paused.
+pub(crate) fn word(placement: &PlacementState, paint: Paint) -> String {
+    let paused = match placement.summary.paused && placement.state != Verdict::Paused {
         true => paint.paint(Style::Yellow, " (paused)"),
         false => String::new(),
     };
-    format!("{}{paused}{to}", paint.paint(style(placement.state), placement.state.as_str()))
+    format!("{}{paused}", paint.paint(style(placement.state), placement.state.as_str()))
 }
 
 /// The lines that were printed, so that only changes are printed.
