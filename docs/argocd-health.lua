@@ -19,14 +19,6 @@ end
 local function name_of(placement)
   return placement.namespace .. "/" .. placement.name
 end
-local function suspended()
-  for _, placement in ipairs(placements) do
-    local strategy = placement.rolloutStrategy
-    if strategy ~= nil and strategy.paused then
-      return { status = "Suspended", message = name_of(placement) .. " is paused" }
-    end
-  end
-end
 
 -- On an Open Cluster Management hub, an add-on has no conditions, but its placements have.
 if status.conditions == nil then
@@ -52,7 +44,7 @@ if status.conditions == nil then
     return { status = "Healthy", message = "every placement has completed the desired revision" }
   end
   health.message = waiting
-  return suspended() or health
+  return health
 end
 
 -- Conditions of an earlier generation are about another spec.
@@ -69,4 +61,8 @@ end
 if found.Succeeded ~= nil then
   health.message = found.Succeeded.message
 end
-return suspended() or health
+-- A placement or a policy pauses it, and nothing moves any more.
+if found.Reconciling ~= nil and found.Reconciling.reason == "Paused" then
+  health.status = "Suspended"
+end
+return health

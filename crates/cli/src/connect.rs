@@ -68,6 +68,11 @@ impl HubArgs {
         text
     }
 
+    /// `kubectl` for the same hub.
+    pub(crate) fn kubectl(&self) -> String {
+        format!("kubectl{}", self.typed())
+    }
+
     /// Creates a client for the hub, without sending a request yet.
     pub(crate) async fn connect(&self) -> anyhow::Result<Connection> {
         let mut config = self.config().await?;

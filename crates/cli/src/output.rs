@@ -392,17 +392,6 @@ impl Paint {
     }
 }
 
-/// The message of a placement without its count: what is beside it counts something else, the settled
-/// clusters.
-pub(crate) fn without_count(message: &str) -> &str {
-    let is_count = |word: &str| {
-        word.split_once('/').is_some_and(|(some, all)| {
-            [some, all].iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
-        })
-    };
-    message.split_once(' ').filter(|(first, _)| is_count(first)).map_or(message, |(_, rest)| rest)
-}
-
 /// The first few names, and how many more there are.
 pub(crate) fn first_few<S: AsRef<str>>(names: &[S]) -> String {
     const SHOWN: usize = 3;
@@ -434,13 +423,6 @@ mod tests {
         ));
         text.add(&[HOSTILE].into_iter().collect());
         text.coloured(paint)
-    }
-
-    #[test]
-    fn only_a_count_is_taken_off_a_message() {
-        assert_eq!(without_count("67/100 upgrading..."), "upgrading...");
-        assert_eq!(without_count("default/fleet is gone"), "default/fleet is gone");
-        assert_eq!(without_count("waiting"), "waiting");
     }
 
     #[test]

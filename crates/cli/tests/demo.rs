@@ -68,7 +68,7 @@ fn the_story_is_told_to_its_end() {
           fresh install  v0.10.0  40  SECONDS  WRITES  fleet PEAK of all, canary PEAK of all  installed everywhere
           rolling upgrade  v0.10.1  40  SECONDS  WRITES  fleet PEAK of 8, canary PEAK of 2  upgraded everywhere
           canary upgrade  v0.11.0  40  SECONDS  WRITES  fleet PEAK of 8, canary PEAK of 2  passed the canary, then upgraded everywhere
-          bad version  v0.12.0  2  SECONDS  WRITES  fleet PEAK of 8, canary PEAK of 2  caught: 2 unhealthy, 0 outside the canary
+          bad version  v0.12.0  2  SECONDS  WRITES  fleet PEAK of 8, canary PEAK of 2  caught: 2 failed, 0 outside the canary
           rollback  v0.11.0  2  SECONDS  WRITES  fleet PEAK of 8, canary PEAK of 2  all on v0.11.0 again
 
         Every step went as expected.
@@ -79,18 +79,18 @@ fn the_story_is_told_to_its_end() {
 
 /// Progress lines come once a second, so the agents are slow.
 #[test]
-fn it_reports_nothing_unhealthy_before_the_bad_version() {
+fn it_reports_nothing_failed_before_the_bad_version() {
     let desk = desk("demo-lines");
     let output = demo(&desk, "demo --once --clusters 10 --latency 400ms..900ms");
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0), "{text}");
     let (before, after) = text.split_once("4. Bad version").unwrap();
     assert!(before.matches(" in flight").count() > 2, "{text}");
-    let wrong = ["unhealthy", "failed", "Note"];
+    let wrong = ["failed", "Note"];
     assert!(wrong.iter().all(|word| !before.contains(word)), "{text}");
     let (bad, back) = after.split_once("5. Rollback").unwrap();
-    assert!(bad.contains("canary-placement 0/2 (1 unhealthy)"), "{text}");
-    assert!(back.contains("caught: 1 unhealthy, 0 outside the canary"), "{text}");
+    assert!(bad.contains("canary-placement 0/2 (1 failed)"), "{text}");
+    assert!(back.contains("caught: 1 failed, 0 outside the canary"), "{text}");
 }
 
 #[test]

@@ -373,3 +373,28 @@ fn the_readme_shows_what_a_rehearsal_prints() {
     }
     assert!(shown > 5, "README.md shows {shown} lines");
 }
+
+#[test]
+fn the_counts_of_a_placement_add_up_to_its_clusters() {
+    let desk = desk("rehearse-adds-up").file("addon.yaml", ADDON);
+    let command = "rehearse -f addon.yaml --clusters 100 --fail 100% --failure silent";
+    let told = desk.json(&format!("{command} -o json"), 1);
+    let placements = told["addOns"][0]["first"]["placements"].as_array().unwrap();
+    for one in placements {
+        let of = |count: &str| one[count].as_u64().unwrap();
+        let counts = ["settled", "inFlight", "failed", "waiting", "leaving"].map(of);
+        assert_eq!(counts.iter().sum::<u64>(), of("governed"), "{one:#}");
+    }
+    assert!(placements.iter().any(|one| one["inFlight"].as_u64() > Some(0)), "{told:#}");
+    let text = desk.run(command);
+    let mut lines = text.lines().skip_while(|line| !line.contains("placement  "));
+    let head: Vec<&str> =
+        lines.next().unwrap().split("  ").map(str::trim).filter(|word| !word.is_empty()).collect();
+    let at = |column: &str| head.iter().position(|word| *word == column).unwrap();
+    for line in lines.take(placements.len()) {
+        let cells: Vec<&str> = line.split_whitespace().collect();
+        let of = |column: &str| cells[at(column)].parse::<usize>().unwrap();
+        let sum: usize = ["settled", "in flight", "failed", "waiting"].map(of).iter().sum();
+        assert_eq!(sum, of("clusters"), "{text}");
+    }
+}

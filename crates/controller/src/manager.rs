@@ -383,7 +383,7 @@ impl Loop {
     }
 
     fn skip(&mut self, addon: &Text, reason: SkipReason) {
-        self.reporting.metrics.note_skipped(addon, Some(reason.code()));
+        self.reporting.metrics.note_skipped(addon, Some(reason.code().as_str()));
         self.skipped.insert(addon.clone(), reason);
     }
 

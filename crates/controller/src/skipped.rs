@@ -8,6 +8,7 @@ use std::fmt;
 
 use aviary_api::names::annotations;
 use aviary_engine::name::Text;
+use aviary_engine::reason::SkipCode;
 use k8s_openapi::api::coordination::v1::Lease;
 use serde::{Deserialize, Serialize};
 
@@ -31,12 +32,12 @@ pub(crate) enum SkipReason {
 
 impl SkipReason {
     /// Its name in metrics.
-    pub(crate) fn code(&self) -> &'static str {
+    pub(crate) fn code(&self) -> SkipCode {
         match self {
-            Self::OtherTerm { .. } => "OtherTerm",
-            Self::Panicked => "Panicked",
-            Self::InvariantBroken => "InvariantBroken",
-            Self::WriteRefused => "WriteRefused",
+            Self::OtherTerm { .. } => SkipCode::OtherTerm,
+            Self::Panicked => SkipCode::Panicked,
+            Self::InvariantBroken => SkipCode::InvariantBroken,
+            Self::WriteRefused => SkipCode::WriteRefused,
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::fleet::{Fleet, Governor};
 use crate::name::{PlacementName, Text};
 use crate::observed::ObservedCondition;
 use crate::plan::label;
-use crate::reason::Reason;
+use crate::reason::{Reason, RolloutOutcome};
 use crate::rollout::PlacementOutcome;
 
 /// An add-on keeps this many at most, and each of its placements as many as completed revisions.
@@ -45,13 +45,18 @@ pub enum AttemptOutcome {
 impl AttemptOutcome {
     const ALL: [Self; 3] = [Self::Failed, Self::Replaced, Self::RolledBack];
 
+    /// As one of all outcomes of a rollout.
+    pub fn as_reported(self) -> RolloutOutcome {
+        match self {
+            Self::Failed => RolloutOutcome::Failed,
+            Self::Replaced => RolloutOutcome::Replaced,
+            Self::RolledBack => RolloutOutcome::RolledBack,
+        }
+    }
+
     /// Its name in the API.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Failed => "Failed",
-            Self::Replaced => "Replaced",
-            Self::RolledBack => "RolledBack",
-        }
+        self.as_reported().as_str()
     }
 
     pub(crate) fn parse(name: &str) -> Option<Self> {

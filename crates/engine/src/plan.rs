@@ -510,6 +510,12 @@ pub struct PlacementReport {
 }
 
 impl PlacementReport {
+    /// The message without the counts in front. They count clusters that are assigned the target
+    /// as updated, so they contradict settled clusters beside them.
+    pub fn without_counts(&self) -> &str {
+        self.sentence.text()
+    }
+
     /// Takes the starts of this plan back out of the counts: they are planned, not recorded.
     pub(crate) fn without_starts(&mut self, starts: usize) {
         self.counts.on_target = self.counts.on_target.saturating_sub(starts);

@@ -223,6 +223,37 @@ impl EventReason {
     }
 }
 
+wire_enum! {
+    /// How a rollout of a placement ended, or that it has not.
+    pub enum RolloutOutcome {
+        Completed = "Completed",
+        Failed = "Failed",
+        InProgress = "InProgress",
+        Replaced = "Replaced",
+        RolledBack = "RolledBack",
+    }
+}
+
+wire_enum! {
+    /// What a revision is to its placement, in the history.
+    pub enum RevisionMark {
+        Wanted = "Wanted",
+        KnownGood = "KnownGood",
+        Applied = "Applied",
+        Withdrawn = "Withdrawn",
+    }
+}
+
+wire_enum! {
+    /// Why a leader skips an add-on, in metrics.
+    pub enum SkipCode {
+        InvariantBroken = "InvariantBroken",
+        OtherTerm = "OtherTerm",
+        Panicked = "Panicked",
+        WriteRefused = "WriteRefused",
+    }
+}
+
 /// The reason of a condition as it was read: one of ours, or a text that somebody else wrote.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ConditionReason {

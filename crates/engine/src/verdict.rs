@@ -63,15 +63,15 @@ pub fn judge(
         );
     }
     let settled = format!("{} of {} settled", tally.settled, counted(tally.clusters, "cluster"));
+    let paused = paused(observed);
     let failed = report.placements.iter().find(|one| one.verdict() == Verdict::Failed);
     if let Some(failed) = failed {
-        return (Verdict::Failed, format!("{}: {}", failed.name, failed.message));
+        return (Verdict::Failed, format!("{}: {}{paused}", failed.name, failed.without_counts()));
     }
     if let Some(problem) = report.problems.iter().find(|problem| !problem.is_warning()) {
-        return (Verdict::Failed, problem.to_string());
+        return (Verdict::Failed, format!("{problem}{paused}"));
     }
     let settled = settled + &broken_overrides(report, problems);
-    let paused = paused(observed);
     let unsettled = tally.unsettled().saturating_sub(left_out(report).count());
     if unsettled > tally.failed {
         return (Verdict::Progressing, format!("{settled}{paused}"));

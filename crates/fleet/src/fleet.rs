@@ -11,7 +11,7 @@ use std::time::Duration;
 use aviary_api::names::finalizers::MANIFEST_WORK_CLEANUP;
 use aviary_api::{Condition, Guarded, ManagedCluster, ManifestWork};
 use aviary_engine::name::ClusterName;
-use futures_util::{StreamExt, pin_mut};
+use futures_util::{Stream, StreamExt, pin_mut};
 use jiff::Timestamp;
 use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::WatchStreamExt;
@@ -19,6 +19,7 @@ use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, Resource, ResourceExt};
 use serde_json::json;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
@@ -39,7 +40,7 @@ const LONG: Duration = Duration::from_secs(3600);
 /// Simulated clusters on a hub.
 #[derive(Clone)]
 pub struct SimulatedFleet {
-    client: Client,
+    client: watch::Sender<Client>,
     members: Arc<[Member]>,
     behaviour: Behaviour,
     clock: Clock,
@@ -109,12 +110,23 @@ impl Backoff for Pauses {
 impl SimulatedFleet {
     pub fn new(client: Client, members: Vec<Member>, behaviour: Behaviour) -> Self {
         let clock: Clock = Arc::new(Timestamp::now);
+        let client = watch::Sender::new(client);
         Self { client, members: members.into(), behaviour, clock, counts: Arc::default() }
     }
 
     /// Uses another clock.
     pub fn with_clock(self, clock: Clock) -> Self {
         Self { clock, ..self }
+    }
+
+    /// Watches everything anew through another client. After an outage, connections of the one before
+    /// may be dead, and stay open.
+    pub fn reconnect(&self, client: Client) {
+        self.client.send_replace(client);
+    }
+
+    fn client(&self) -> Client {
+        self.client.borrow().clone()
     }
 
     pub fn members(&self) -> &[Member] {
@@ -137,17 +149,14 @@ impl SimulatedFleet {
     pub async fn register(&self, done: impl FnMut()) -> Result<Registered, RegisterError> {
         let agents = self.behaviour.agents();
         let offline = |cluster: &ClusterName| agents.is_offline(cluster);
-        register::register(&self.client, &self.members, offline, (self.clock)(), done).await
+        register::register(&self.client(), &self.members, offline, (self.clock)(), done).await
     }
 
     /// Reports on every work of every cluster until `stop` completes, then finishes the writes in
     /// progress. Watches are resumed whenever the hub is back.
     pub async fn run(&self, stop: impl Future<Output = ()>) {
-        let works: Api<AgentWork> = Api::all(self.client.clone());
-        let works = watcher(works, watcher::Config::default()).backoff(Pauses(Pauses::FIRST));
-        let clusters: Api<Guarded<ManagedCluster>> = Api::all(self.client.clone());
-        let ours = watcher::Config::default().labels(&register::selector());
-        let clusters = watcher(clusters, ours).backoff(Pauses(Pauses::FIRST));
+        let (works, clusters) = (self.watch_works(), self.watch_clusters());
+        let mut reconnected = self.client.subscribe();
         pin_mut!(works, clusters, stop);
         let mut office = Office {
             fleet: self,
@@ -160,6 +169,10 @@ impl SimulatedFleet {
             let next = office.wake_at();
             tokio::select! {
                 () = &mut stop => break,
+                Ok(()) = reconnected.changed() => {
+                    works.set(self.watch_works());
+                    clusters.set(self.watch_clusters());
+                }
                 Some(event) = works.next() => office.see_work(event),
                 Some(event) = clusters.next() => office.see_cluster(event),
                 Some(done) = office.running.join_next() => office.take_back(done.ok()),
@@ -170,6 +183,16 @@ impl SimulatedFleet {
         while let Some(done) = office.running.join_next().await {
             office.take_back(done.ok());
         }
+    }
+
+    fn watch_works(&self) -> impl Stream<Item = watcher::Result<Event<AgentWork>>> + use<> {
+        let works = Api::all(self.client());
+        watcher(works, watcher::Config::default()).backoff(Pauses(Pauses::FIRST))
+    }
+
+    fn watch_clusters(&self) -> impl Stream<Item = watcher::Result<Event<Guarded<ManagedCluster>>>> + use<> {
+        let ours = watcher::Config::default().labels(&register::selector());
+        watcher(Api::all(self.client()), ours).backoff(Pauses(Pauses::FIRST))
     }
 }
 
@@ -212,7 +235,7 @@ impl Office<'_> {
         while self.running.len() < AT_ONCE {
             let next = self.errands.pop_front().or_else(|| self.schedule.take_due(now).map(Errand::Report));
             let Some(errand) = next else { break };
-            let (client, time) = (self.fleet.client.clone(), (self.fleet.clock)());
+            let (client, time) = (self.fleet.client(), (self.fleet.clock)());
             let offline = match &errand {
                 Errand::Conditions { cluster, .. } => self.schedule.behaviour().agents().is_offline(cluster),
                 Errand::Report(_) | Errand::Release { .. } => false,

@@ -133,8 +133,13 @@ async fn explain(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> 
         _ => Leader::Unknown,
     };
     notes.extend(leader.note());
-    let hub = args.live.hub.typed();
-    let advisor = Advisor { program: &session.program, addon: &args.addon, hub: &hub, leader: &leader };
+    let advisor = Advisor {
+        program: &session.program,
+        addon: &args.addon,
+        live: &args.live,
+        hub: &args.live.typed(),
+        leader: &leader,
+    };
     let wide = session.output.is_wide();
     match &args.cluster {
         None => {
@@ -177,7 +182,7 @@ fn whole(
     view.observe(advisor.addon, |observed| {
         let plan = plan::plan(observed, now).recorded();
         let told = AddOnState::of(observed, &plan);
-        let first_step = told.first_step(advisor.program, advisor.hub);
+        let first_step = told.first_step(advisor.program, advisor.live);
         let AddOnState { name, state, message, placements, problems, .. } = told;
         let reasons = reasons(observed, &plan, advisor);
         notes.extend(not_probed(&plan, advisor));

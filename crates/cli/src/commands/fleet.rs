@@ -220,13 +220,14 @@ async fn simulate(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
     let mut text = welcome(&registered, &connection);
     text.line(nature(args));
     text.gap();
-    text.line(format_args!("List:    kubectl{hub} get managedclusters"));
+    text.line(format_args!("List:    {} get managedclusters", args.hub.kubectl()));
     text.line(format_args!("Remove:  {program} fleet --remove{hub}"));
     text.line("Press Ctrl-C to stop.");
     session.output.text(&text)?;
     session.output.finish()?;
     let reach = Reach::default();
-    let outages = report_outages(reach.subscribe(), &mut session.output, &connection.server);
+    let outages =
+        report_outages(reach.subscribe(), &fleet, &args.hub, &mut session.output, &connection.server);
     tokio::select! {
         () = fleet.run(stopped) => {}
         () = async { tokio::join!(reach.keep_asking(connection.client.clone()), outages); } => {}
@@ -235,8 +236,15 @@ async fn simulate(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
     Ok(Outcome::Done)
 }
 
-/// Prints when the hub is lost, and when it is back. Ends when nobody asks the hub any more.
-async fn report_outages(mut outage: watch::Receiver<Option<Outage>>, output: &mut Output, server: &str) {
+/// Prints when the hub is lost, and when it is back and agents have reconnected. Ends when nobody asks
+/// the hub any more.
+async fn report_outages(
+    mut outage: watch::Receiver<Option<Outage>>,
+    fleet: &SimulatedFleet,
+    hub: &HubArgs,
+    output: &mut Output,
+    server: &str,
+) {
     let mut lost = false;
     while outage.changed().await.is_ok() {
         let current = outage.borrow_and_update().clone();
@@ -245,7 +253,13 @@ async fn report_outages(mut outage: watch::Receiver<Option<Outage>>, output: &mu
             Some(outage) if !lost => {
                 format!("{now}  hub {server} unreachable: {}; trying again", outage.cause)
             }
-            None if lost => format!("{now}  hub {server} reachable again"),
+            None if lost => {
+                // Without its kubeconfig, the connections that there are go on.
+                if let Ok(connection) = hub.connect().await {
+                    fleet.reconnect(connection.client);
+                }
+                format!("{now}  hub {server} reachable again")
+            }
             _ => continue,
         };
         lost = !lost;

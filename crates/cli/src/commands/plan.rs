@@ -157,6 +157,7 @@ fn next(args: &Args, report: &PlanReport, program: &str) -> String {
     };
     let held = report.add_ons.iter().find_map(|addon| Some((addon, addon.held_deletions?)));
     let source = &args.source;
+    let kubectl = source.hub.hub.kubectl();
     let changes: Vec<PathBuf> = match source.is_live() {
         true => source.files.iter().chain(&source.change).cloned().collect(),
         false => source.change.clone(),
@@ -164,13 +165,13 @@ fn next(args: &Args, report: &PlanReport, program: &str) -> String {
     let next = if let Some((addon, count)) = held {
         let name = &addon.name;
         format!(
-            "kubectl annotate clustermanagementaddon {name} {}={count} # to approve the deletion",
+            "{kubectl} annotate clustermanagementaddon {name} {}={count} # to approve the deletion",
             annotations::ALLOW_DELETIONS
         )
     } else if report.has_errors() {
         return format!("Nothing was written. {}", mend(args, report, program));
     } else if !changes.is_empty() {
-        format!("{program} rehearse {} # and then kubectl apply {}", source.typed(), each(&changes))
+        format!("{program} rehearse {} # and then {kubectl} apply {}", source.typed(), each(&changes))
     } else if source.is_live() {
         format!("{program} rehearse {} # how long it takes, and where it would stop", source.typed())
     } else if report.add_ons.iter().any(|addon| addon.installed) {
@@ -178,7 +179,7 @@ fn next(args: &Args, report: &PlanReport, program: &str) -> String {
     } else {
         let mut files: Vec<PathBuf> = report.add_ons.iter().map(|addon| PathBuf::from(&addon.file)).collect();
         files.dedup();
-        format!("kubectl apply {}", each(&files))
+        format!("{kubectl} apply {}", each(&files))
     };
     format!("Nothing was written. Next: {next}")
 }

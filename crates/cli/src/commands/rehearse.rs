@@ -60,8 +60,9 @@ Output with -o json:
       settled    every cluster is up to date
       ranOut     it was stopped while clusters were still moving
       passes, writes
-      placements[] {placement, governed, settled, failed, waiting, budget, peakExposed,
-                 reason, message}
+      placements[] {placement, governed, settled, inFlight, failed, waiting, leaving, budget,
+                 peakExposed, reason, message}; governed is the sum of the five counts
+                 after it
       timeline[] {seconds, placements[]: {done, inFlight, failed}}; done: settled
                  on the desired revision of the placement
       starts[]   {seconds, cluster, placement, to}, in order

@@ -331,7 +331,7 @@ fn next(args: &Args, report: &StatusReport, program: &str) -> String {
         return format!("There is no add-on. Next: {program} plan -f addon.yaml{hub}");
     };
     let name = &addon.name;
-    let first = addon.first_step(program, &hub).filter(|_| addon.outcome() != Outcome::Done);
+    let first = addon.first_step(program, &args.live).filter(|_| addon.outcome() != Outcome::Done);
     if let (Some(step), Some(_)) = (first, &args.addon) {
         return format!("Next: {step}");
     }
@@ -345,7 +345,7 @@ fn next(args: &Args, report: &StatusReport, program: &str) -> String {
             format!("{program} explain {name}{hub} # or {program} rollout undo {name}{hub} to roll back")
         }
         (Outcome::Failed, Some(_)) => format!("{program} explain {name}{hub} # why it has failed"),
-        (_, Some(_)) => format!("{program} explain {name}{hub} # why it is stuck"),
+        (_, Some(_)) => format!("{program} explain {name}{hub} # what it waits for"),
         (_, None) => format!("{program} status {name}{hub} # which clusters, and why"),
     };
     format!("Next: {next}")

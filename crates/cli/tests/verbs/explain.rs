@@ -18,35 +18,35 @@ fn a_canary_that_refuses_is_why() {
     world.check(
         "explain helloworld",
         &expect![[r#"
-        $ aviary explain helloworld
-        helloworld  Failed  default/canary: 2/4 upgrade failed: stopped, 2 failed, 2 of
-            2 slots taken: canary-00, canary-01
+            $ aviary explain helloworld
+            helloworld  Failed  default/canary: upgrade failed: stopped, 2 failed, 2 of 2
+                slots taken: canary-00, canary-01
 
-        default/fleet  WaitingForCanary  waitingForCanary... canary default/canary: 4 of
-            4 not passed, first canary-00
-          12 clusters, at most 3 at once: 0 settled, 0 in flight, 0 failed, 12 waiting
-          behind the canary default/canary
-             12  WaitingForCanary  canary default/canary: 4 of 4 not passed, first
-                 canary-00 (fleet-00, fleet-01, fleet-02 and 9 more)
-                 -> aviary explain helloworld canary-00
-                    shows why the canary has not passed
+            default/canary  Failed  upgrade failed: stopped, 2 failed, 2 of 2 slots taken:
+                canary-00, canary-01
+              4 clusters, at most 2 at once: 0 settled, 0 in flight, 2 failed, 2 waiting
+                  2  Failed  failed: work reports Applied=False: image of v3.0.0 cannot be
+                     pulled (canary-00, canary-01)
+                     -> fix the cause: it settles when its agent succeeds; aviary rollout
+                        retry helloworld makes it try again;
+                        aviary rollout undo helloworld rolls
+                        back
+                  2  BudgetFull  budget full: 2 of 2 slots taken: 2 failed (canary-02,
+                     canary-03)
+                     -> starts when a slot frees up; maxConcurrentlyUpdating sets the number
+                        of slots
 
-        default/canary  Failed  2/4 upgrade failed: stopped, 2 failed, 2 of 2 slots
-            taken: canary-00, canary-01
-          4 clusters, at most 2 at once: 0 settled, 0 in flight, 2 failed, 2 waiting
-              2  Failed  failed: work reports Applied=False: image of v3.0.0 cannot be
-                 pulled (canary-00, canary-01)
-                 -> fix the cause: it settles when its agent succeeds; aviary rollout
-                    retry helloworld makes it try again;
-                    aviary rollout undo helloworld rolls
-                    back
-              2  BudgetFull  budget full: 2 of 2 slots taken: 2 failed (canary-02,
-                 canary-03)
-                 -> starts when a slot frees up; maxConcurrentlyUpdating sets the number
-                    of slots
+            default/fleet  WaitingForCanary  waitingForCanary... canary default/canary: 4 of
+                4 not passed, first canary-00
+              12 clusters, at most 3 at once: 0 settled, 0 in flight, 0 failed, 12 waiting
+              behind the canary default/canary
+                 12  WaitingForCanary  canary default/canary: 4 of 4 not passed, first
+                     canary-00 (fleet-00, fleet-01, fleet-02 and 9 more)
+                     -> aviary explain helloworld canary-00
+                        shows why the canary has not passed
 
-        Next: aviary explain helloworld canary-00 # details of one of them
-    "#]],
+            Next: aviary explain helloworld canary-00 # details of one of them
+        "#]],
     );
     world.check(
         "explain helloworld canary-00",
@@ -174,12 +174,12 @@ fn what_has_settled_needs_nothing_and_who_is_not_there_is_named() {
             $ aviary explain helloworld
             helloworld  Done  16 of 16 clusters settled
 
-            default/fleet  Installed  12/12 install completed with no errors.
+            default/canary  Installed  install completed with no errors.
+              4 clusters, at most 2 at once: 4 settled, 0 in flight, 0 failed, 0 waiting
+
+            default/fleet  Installed  install completed with no errors.
               12 clusters, at most 3 at once: 12 settled, 0 in flight, 0 failed, 0 waiting
               behind the canary default/canary
-
-            default/canary  Installed  4/4 install completed with no errors.
-              4 clusters, at most 2 at once: 4 settled, 0 in flight, 0 failed, 0 waiting
 
             Nothing is waiting. Next: aviary rollout history helloworld
         "#]],

@@ -139,7 +139,9 @@ fn argo_cd_and_flux_see_a_rollout_as_it_is() {
     world.until("the pause", |observed, _| {
         observed.addon.status.observed_generation == Some(observed.addon.generation)
     });
-    assert_eq!(argo(&see()).0, "Suspended");
+    let (status, message) = argo(&see());
+    assert_eq!(status, "Progressing", "two clusters are still in flight: {message}");
+    assert!(message.contains("paused"), "{message}");
     world.output("rollout resume helloworld");
 
     world.mood(|mood| mood.refuse.extend(["v3.0.0".to_owned()]));
@@ -150,6 +152,44 @@ fn argo_cd_and_flux_see_a_rollout_as_it_is() {
     let (status, message) = argo(&see());
     assert_eq!((status.as_str(), kstatus(&see())), ("Degraded", "Failed"), "{message}");
     assert!(message.contains("canary-00"), "{message}");
+}
+
+/// Whoever pauses it: a policy or a placement.
+#[test]
+fn argo_cd_suspends_what_a_pause_keeps_from_moving() {
+    let world = World::installed("gitops-paused");
+    let see = || world.get("ClusterManagementAddOn", "helloworld");
+    let policy = |paused: bool| {
+        world.give(json!({
+            "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "AddOnRolloutPolicy",
+            "metadata": {"name": "freeze"},
+            "spec": {"addOns": {"names": ["helloworld"]}, "paused": paused},
+        }));
+        world.until("the policy", |observed, _| {
+            observed.addon.strategy.placements().iter().all(|spec| spec.rollout.paused == paused)
+        });
+    };
+    policy(true);
+    assert_eq!(argo(&see()).0, "Healthy", "a pause does not take back what is done");
+    world.mood(|mood| mood.ignore.extend(["v2.0.0".to_owned()]));
+    world.give(addon("two"));
+    world.until("the pause", |observed, _| {
+        let mut conditions = observed.addon.status.conditions.iter();
+        conditions.any(|one| one.kind == "Reconciling" && one.reason.as_str() == "Paused")
+    });
+    let (status, message) = argo(&see());
+    assert_eq!((status.as_str(), kstatus(&see())), ("Suspended", "InProgress"), "{message}");
+
+    policy(false);
+    world.until("the canary to start", |_, plan| {
+        plan.report.placements.iter().any(|one| one.tally.in_flight > 0)
+    });
+    world.output("rollout pause helloworld --placement default/fleet");
+    world.until("the pause of the fleet", |observed, _| {
+        observed.addon.status.observed_generation == Some(observed.addon.generation)
+    });
+    let (status, message) = argo(&see());
+    assert_eq!((status.as_str(), kstatus(&see())), ("Progressing", "InProgress"), "{message}");
 }
 
 /// An add-on with OCM's fields only.

@@ -15,6 +15,7 @@ mod errors;
 mod explain;
 mod gitops;
 mod help;
+mod hints;
 mod hostile;
 mod ocm;
 mod plan;

@@ -21,16 +21,16 @@ fn a_hub_at_rest_has_nothing_to_do_and_a_change_is_laid_over_it() {
     world.check(
         "plan helloworld",
         &expect![[r#"
-        $ aviary plan helloworld
-        Add-on helloworld, 16 clusters: 16 settled
+            $ aviary plan helloworld
+            Add-on helloworld, 16 clusters: 16 settled
 
-        Placements
-          PLACEMENT       GOVERNS  BUDGET  WANTS   STATE           MESSAGE
-          default/fleet        12       3  v1.0.0  InstallSucceed  12/12 install completed with no errors.
-          default/canary        4       2  v1.0.0  InstallSucceed  4/4 install completed with no errors.
+            Placements
+              PLACEMENT       GOVERNS  BUDGET  WANTS   STATE           MESSAGE
+              default/fleet        12       3  v1.0.0  InstallSucceed  install completed with no errors.
+              default/canary        4       2  v1.0.0  InstallSucceed  install completed with no errors.
 
-        Nothing was written. Next: aviary rehearse helloworld # how long it takes, and where it would stop
-    "#]],
+            Nothing was written. Next: aviary rehearse helloworld # how long it takes, and where it would stop
+        "#]],
     );
     world.check("plan helloworld -f two.yaml", &expect![[r#"
         $ aviary plan helloworld -f two.yaml
@@ -57,7 +57,7 @@ fn a_hub_at_rest_has_nothing_to_do_and_a_change_is_laid_over_it() {
         Placements
           PLACEMENT       GOVERNS  BUDGET  WANTS                       STATE             MESSAGE
           default/fleet        12       3  v2.0.0 (v1.0.0 until then)  WaitingForCanary  waitingForCanary... canary default/canary: 4 of 4 not passed, first canary-00
-          default/canary        4       2  v2.0.0                      Upgrading         2/4 upgrading...
+          default/canary        4       2  v2.0.0                      Upgrading         upgrading...
 
         Waiting
           CLUSTERS  WHY                                                        WHICH

@@ -17,8 +17,10 @@ fn a_pause_holds_the_fleet_and_a_resume_lets_it_go() {
         "rollout pause helloworld --dry-run",
         &expect![[r#"
             $ aviary rollout pause helloworld --dry-run
-            default/fleet paused (dry run): clusters in flight finish, and no new clusters start
-            default/canary paused (dry run): clusters in flight finish, and no new clusters start
+            default/fleet paused (dry run): clusters in flight finish, and no new clusters
+              start
+            default/canary paused (dry run): clusters in flight finish, and no new clusters
+              start
             Nothing was written. Next: aviary rollout pause helloworld
         "#]],
     );
@@ -51,6 +53,11 @@ fn a_pause_holds_the_fleet_and_a_resume_lets_it_go() {
         exit 1
     "#]],
     );
+    for command in ["rollout pause helloworld --dry-run", "rollout resume helloworld --dry-run"] {
+        let told = world.run(command);
+        let is_long = |line: &&str| line.chars().count() > 80 && !line.contains("Next: ");
+        assert_eq!(told.lines().filter(is_long).collect::<Vec<_>>(), [""; 0]);
+    }
     let paused = world.get("ClusterManagementAddOn", "helloworld");
     world.give(json!({
         "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ClusterManagementAddOn", "metadata": {"name": "helloworld"},
@@ -66,20 +73,20 @@ fn a_pause_holds_the_fleet_and_a_resume_lets_it_go() {
     world.check(
         "status helloworld",
         &expect![[r#"
-        $ aviary status helloworld
-        helloworld  Progressing  0 of 16 clusters settled; paused: default/fleet,
-            default/canary
-        ├─ default/canary  [........................] 0/4  Paused v2.0.0
-        │  4 waiting, at most 2 at once
-        │  └─ 4 Paused: paused (canary-00, canary-01, canary-02 and 1 more)
-        └─ default/fleet  WaitingForCanary (paused) v2.0.0 (v1.0.0 until then)
-           [........................] 0/12
-           12 waiting, at most 3 at once, behind default/canary
-           └─ 12 WaitingForCanary: canary default/canary: 4 of 4 not passed, first
-                canary-00 (fleet-00, fleet-01, fleet-02 and 9 more)
-        Next: aviary explain helloworld # why it is stuck
-        exit 3
-    "#]],
+            $ aviary status helloworld
+            helloworld  Progressing  0 of 16 clusters settled; paused: default/fleet,
+                default/canary
+            ├─ default/canary  [........................] 0/4  Paused v2.0.0
+            │  4 waiting, at most 2 at once
+            │  └─ 4 Paused: paused (canary-00, canary-01, canary-02 and 1 more)
+            └─ default/fleet  WaitingForCanary (paused) v2.0.0 (v1.0.0 until then)
+               [........................] 0/12
+               12 waiting, at most 3 at once, behind default/canary
+               └─ 12 WaitingForCanary: canary default/canary: 4 of 4 not passed, first
+                    canary-00 (fleet-00, fleet-01, fleet-02 and 9 more)
+            Next: aviary explain helloworld # what it waits for
+            exit 3
+        "#]],
     );
     let told = world.json("rollout resume helloworld -o json", 0);
     assert_eq!(
@@ -208,21 +215,31 @@ fn a_config_that_was_edited_in_place_is_restored_only_when_asked() {
         exit 1
     "#]]);
     assert_eq!(world.get("AddOnHubConfig", "one")["spec"]["desiredVersion"], "v2.0.0");
-    world.check("rollout undo helloworld --restore-configs --dry-run", &expect![[r#"
+    world.check(
+        "rollout undo helloworld --restore-configs --dry-run",
+        &expect![[r#"
         $ aviary rollout undo helloworld --restore-configs --dry-run
         default/fleet rolls back from v2.0.0 to v1.0.0, its revision 1 (dry run)
         default/canary rolls back from v2.0.0 to v1.0.0, its revision 1 (dry run)
-        addonhubconfigs.addon.open-cluster-management.io one has its earlier content again (dry run); used by add-on helloworld in default/fleet, add-on helloworld in default/canary
+        addonhubconfigs.addon.open-cluster-management.io one has its earlier content
+          again (dry run); used by add-on helloworld in default/fleet, add-on helloworld
+          in default/canary
         Nothing was written. Next: aviary rollout undo helloworld --restore-configs
-    "#]]);
+    "#]],
+    );
     assert_eq!(world.get("AddOnHubConfig", "one")["spec"]["desiredVersion"], "v2.0.0");
-    world.check("rollout undo helloworld --restore-configs", &expect![[r#"
+    world.check(
+        "rollout undo helloworld --restore-configs",
+        &expect![[r#"
         $ aviary rollout undo helloworld --restore-configs
         default/fleet rolls back from v2.0.0 to v1.0.0, its revision 1
         default/canary rolls back from v2.0.0 to v1.0.0, its revision 1
-        addonhubconfigs.addon.open-cluster-management.io one has its earlier content again; used by add-on helloworld in default/fleet, add-on helloworld in default/canary
+        addonhubconfigs.addon.open-cluster-management.io one has its earlier content
+          again; used by add-on helloworld in default/fleet, add-on helloworld in
+          default/canary
         Next: aviary status helloworld -w
-    "#]]);
+    "#]],
+    );
     assert_eq!(world.get("AddOnHubConfig", "one")["spec"]["desiredVersion"], "v1.0.0");
     world.until("the way back", |_, plan| {
         plan.report.placements.iter().all(|placement| placement.desired.as_deref() == Some("v1.0.0"))
@@ -329,6 +346,14 @@ fn what_failed_tries_again_and_heals() {
     );
     let before = world.get("ManifestWork", "canary-00/addon-helloworld-deploy-0");
     // The cause is not fixed: they fail again.
+    world.check(
+        "rollout retry helloworld --cluster canary-0",
+        &expect![[r#"
+            $ aviary rollout retry helloworld --cluster canary-0
+            ! aviary: there is no cluster canary-0; did you mean canary-00?
+            exit 1
+        "#]],
+    );
     world.check(
         "rollout retry helloworld --cluster canary-00",
         &expect![[r#"
@@ -453,12 +478,12 @@ fn works_of_the_first_version_are_left_alone_until_somebody_asks_for_probes() {
             $ aviary explain helloworld
             helloworld  Done  16 of 16 clusters settled
 
-            default/fleet  Installed  12/12 install completed with no errors.
+            default/canary  Installed  install completed with no errors.
+              4 clusters, at most 2 at once: 4 settled, 0 in flight, 0 failed, 0 waiting
+
+            default/fleet  Installed  install completed with no errors.
               12 clusters, at most 3 at once: 12 settled, 0 in flight, 0 failed, 0 waiting
               behind the canary default/canary
-
-            default/canary  Installed  4/4 install completed with no errors.
-              4 clusters, at most 2 at once: 4 settled, 0 in flight, 0 failed, 0 waiting
 
             Note: not probed: 16 clusters have works of an earlier version of Aviary, judged
               by their conditions alone; aviary rollout reprobe helloworld --kubeconfig
@@ -518,12 +543,22 @@ fn resume_names_the_policy_that_still_pauses() {
     world.check(
         "rollout resume helloworld",
         &expect![[r#"
-        $ aviary rollout resume helloworld
-        default/fleet was not paused by the add-on: AddOnRolloutPolicy freeze still pauses it
-        default/canary was not paused
-        Next: kubectl edit addonrolloutpolicy freeze # it pauses
-    "#]],
+            $ aviary rollout resume helloworld
+            default/fleet was not paused by the add-on: AddOnRolloutPolicy freeze still
+              pauses it
+            default/canary was not paused
+            Next: kubectl edit addonrolloutpolicy freeze # it pauses
+        "#]],
     );
     let told = world.json("rollout resume helloworld -o json", 0);
     assert_eq!(told["placements"][0]["pausedBy"], "freeze", "{told:#}");
+}
+
+/// A hint never leads to an error.
+#[test]
+fn the_history_of_a_first_install_suggests_no_rollback() {
+    let world = World::installed("rollout-first-history");
+    assert_eq!(world.output("rollout undo helloworld --dry-run").status.code(), Some(1));
+    let told = world.run("rollout history helloworld");
+    assert!(told.ends_with("Next: aviary status helloworld\n"), "{told}");
 }

@@ -53,7 +53,7 @@ fn what_is_done_is_exit_0() {
                 done: 12
                 placement: default/fleet
                 reason: InstallSucceed
-                message: 12/12 install completed with no errors.
+                message: install completed with no errors.
                 desired: v1.0.0
                 target: v1.0.0
                 canary: default/canary
@@ -71,7 +71,7 @@ fn what_is_done_is_exit_0() {
                 done: 4
                 placement: default/canary
                 reason: InstallSucceed
-                message: 4/4 install completed with no errors.
+                message: install completed with no errors.
                 desired: v1.0.0
                 target: v1.0.0
                 paused: false
@@ -107,41 +107,41 @@ fn what_has_failed_is_exit_4() {
     world.check(
         "status",
         &expect![[r#"
-        $ aviary status
-          ADD-ON      STATE   CLUSTERS  SETTLED  IN FLIGHT  FAILED  WAITING
-          helloworld  Failed        16        0          0       2       14
-        helloworld: default/canary: 2/4 upgrade failed: stopped, 2 failed, 2 of 2 slots
-          taken: canary-00, canary-01
-        Next: aviary status helloworld # which clusters, and why
-        exit 4
-    "#]],
+            $ aviary status
+              ADD-ON      STATE   CLUSTERS  SETTLED  IN FLIGHT  FAILED  WAITING
+              helloworld  Failed        16        0          0       2       14
+            helloworld: default/canary: upgrade failed: stopped, 2 failed, 2 of 2 slots
+              taken: canary-00, canary-01
+            Next: aviary status helloworld # which clusters, and why
+            exit 4
+        "#]],
     );
     world.check(
         "status helloworld",
         &expect![[r#"
-        $ aviary status helloworld
-        helloworld  Failed  default/canary: 2/4 upgrade failed: stopped, 2 failed, 2 of
-            2 slots taken: canary-00, canary-01
-        ├─ default/canary  [xxxxxxxxxxxx............] 0/4  Failed v3.0.0
-        │  2 failed, 2 waiting, at most 2 at once
-        │  ├─ 2 Failed: failed: work reports Applied=False: image of v3.0.0 cannot be
-        │  │    pulled (canary-00, canary-01)
-        │  └─ 2 BudgetFull: budget full: 2 of 2 slots taken: 2 failed (canary-02,
-        │       canary-03)
-        └─ default/fleet  WaitingForCanary v3.0.0 (v1.0.0 until then)
-           [........................] 0/12
-           12 waiting, at most 3 at once, behind default/canary
-           └─ 12 WaitingForCanary: canary default/canary: 4 of 4 not passed, first
-                canary-00 (fleet-00, fleet-01, fleet-02 and 9 more)
-        Next: aviary explain helloworld # or aviary rollout undo helloworld to roll back
-        exit 4
-    "#]],
+            $ aviary status helloworld
+            helloworld  Failed  default/canary: upgrade failed: stopped, 2 failed, 2 of 2
+                slots taken: canary-00, canary-01
+            ├─ default/canary  [xxxxxxxxxxxx............] 0/4  Failed v3.0.0
+            │  2 failed, 2 waiting, at most 2 at once
+            │  ├─ 2 Failed: failed: work reports Applied=False: image of v3.0.0 cannot be
+            │  │    pulled (canary-00, canary-01)
+            │  └─ 2 BudgetFull: budget full: 2 of 2 slots taken: 2 failed (canary-02,
+            │       canary-03)
+            └─ default/fleet  WaitingForCanary v3.0.0 (v1.0.0 until then)
+               [........................] 0/12
+               12 waiting, at most 3 at once, behind default/canary
+               └─ 12 WaitingForCanary: canary default/canary: 4 of 4 not passed, first
+                    canary-00 (fleet-00, fleet-01, fleet-02 and 9 more)
+            Next: aviary explain helloworld # or aviary rollout undo helloworld to roll back
+            exit 4
+        "#]],
     );
     world.check("status helloworld -w", &expect![[r#"
         $ aviary status helloworld -w
         TIME  helloworld default/fleet  WaitingForCanary  0 settled, 0 in flight, 0 failed, 12 waiting of 12
         TIME  helloworld default/canary  Failed  0 settled, 0 in flight, 2 failed, 2 waiting of 4
-        TIME  helloworld  Failed  default/canary: 2/4 upgrade failed: stopped, 2 failed, 2 of 2 slots taken: canary-00, canary-01
+        TIME  helloworld  Failed  default/canary: upgrade failed: stopped, 2 failed, 2 of 2 slots taken: canary-00, canary-01
         Next: aviary explain helloworld # or aviary rollout undo helloworld to roll back
         exit 4
     "#]]);
@@ -166,7 +166,7 @@ fn what_has_failed_is_exit_4() {
           "governed": 4,
           "inFlight": 0,
           "leaving": 0,
-          "message": "2/4 upgrade failed: stopped, 2 failed, 2 of 2 slots taken: canary-00, canary-01",
+          "message": "upgrade failed: stopped, 2 failed, 2 of 2 slots taken: canary-00, canary-01",
           "onTarget": 2,
           "paused": false,
           "placement": "default/canary",
@@ -218,7 +218,7 @@ fn what_is_under_way_is_exit_3_and_nothing_is_left_out_when_wide() {
                ├─ 1 Updating: updating (canary-00)
                └─ 3 BudgetFull: budget full: 1 of 1 in flight (canary-01, canary-02,
                     canary-03)
-            Next: aviary explain helloworld # why it is stuck
+            Next: aviary explain helloworld # what it waits for
             exit 3
         "#]],
     );
@@ -230,7 +230,7 @@ fn what_is_under_way_is_exit_3_and_nothing_is_left_out_when_wide() {
             TIME  helloworld default/canary  Upgrading  0 settled, 1 in flight, 0 failed, 3 waiting of 4
             TIME  helloworld  Progressing  0 of 16 clusters settled
             Note: timed out after 1s
-            Next: aviary explain helloworld # why it is stuck
+            Next: aviary explain helloworld # what it waits for
             exit 3
         "#]],
     );
@@ -269,22 +269,22 @@ fn a_hub_without_a_manager_is_told_of() {
     world.check(
         "status helloworld",
         &expect![[r#"
-        $ aviary status helloworld
-        helloworld  Progressing  0 of 16 clusters settled
-        ├─ default/canary  [........................] 0/4  Installing v1.0.0
-        │  4 waiting, first installs all at once
-        │  └─ 4 NotCreated: selected; its instance has not been created yet (canary-00,
-        │       canary-01, canary-02 and 1 more)
-        └─ default/fleet   [........................] 0/12  Installing v1.0.0
-           12 waiting, first installs all at once, behind default/canary
-           └─ 12 NotCreated: selected; its instance has not been created yet (fleet-00,
-                fleet-01, fleet-02 and 9 more)
-        Note: no manager has ever run here: there is no lease
-          open-cluster-management/aviary-manager; nothing moves without a manager,
-          unless it runs with --leader-elect=false
-        Next: aviary explain helloworld # why it is stuck
-        exit 3
-    "#]],
+            $ aviary status helloworld
+            helloworld  Progressing  0 of 16 clusters settled
+            ├─ default/canary  [........................] 0/4  Installing v1.0.0
+            │  4 waiting, first installs all at once
+            │  └─ 4 NotCreated: selected; its instance has not been created yet (canary-00,
+            │       canary-01, canary-02 and 1 more)
+            └─ default/fleet   [........................] 0/12  Installing v1.0.0
+               12 waiting, first installs all at once, behind default/canary
+               └─ 12 NotCreated: selected; its instance has not been created yet (fleet-00,
+                    fleet-01, fleet-02 and 9 more)
+            Note: no manager has ever run here: there is no lease
+              open-cluster-management/aviary-manager; nothing moves without a manager,
+              unless it runs with --leader-elect=false
+            Next: aviary explain helloworld # what it waits for
+            exit 3
+        "#]],
     );
 }
 
@@ -328,15 +328,15 @@ fn what_nobody_has_taken_up_yet_is_not_done() {
     world.check(
         "status helloworld",
         &expect![[r#"
-        $ aviary status helloworld
-        helloworld  Progressing  the manager has not processed the change yet
-        └─ default/fleet  [........................] 0/0  Empty e3b0c44298fc
-        Note: no manager has ever run here: there is no lease
-          open-cluster-management/aviary-manager; nothing moves without a manager,
-          unless it runs with --leader-elect=false
-        Next: aviary explain helloworld # why it is stuck
-        exit 3
-    "#]],
+            $ aviary status helloworld
+            helloworld  Progressing  the manager has not processed the change yet
+            └─ default/fleet  [........................] 0/0  Empty e3b0c44298fc
+            Note: no manager has ever run here: there is no lease
+              open-cluster-management/aviary-manager; nothing moves without a manager,
+              unless it runs with --leader-elect=false
+            Next: aviary explain helloworld # what it waits for
+            exit 3
+        "#]],
     );
     let world = world.looked_after();
     world.until("an empty placement is told", |_, plan| plan.is_at_rest());
@@ -424,7 +424,7 @@ fn a_watch_says_first_that_nobody_leads_and_last_that_it_timed_out() {
         TIME  helloworld default/canary  Installing  0 settled, 0 in flight, 0 failed, 4 waiting of 4
         TIME  helloworld  Progressing  0 of 16 clusters settled
         Note: timed out after 1s
-        Next: aviary explain helloworld # why it is stuck
+        Next: aviary explain helloworld # what it waits for
         exit 3
     "#]]);
     let told = world.json("status helloworld --timeout 1s -o json", 3);

@@ -3,13 +3,14 @@
 use k8s_openapi::api::core::v1::Event;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
+use regex::Regex;
 use serde_json::{Value, json};
 
 use aviary_api::{ClusterManagementAddOn, ManagedClusterAddOn};
 use aviary_testing::objects;
 
 use crate::transcript::worlds::stream;
-use crate::world::{Running, World, addon, hub_config};
+use crate::world::{Line, Running, World, addon, hub_config};
 
 fn of(value: &Value, keys: [&str; 5]) -> [u64; 5] {
     keys.map(|key| value[key].as_u64().unwrap())
@@ -186,13 +187,54 @@ fn a_watch_that_times_out_without_a_hub_reports_no_stale_outcome() {
 #[test]
 fn a_fleet_reports_a_lost_hub_and_when_it_is_back() {
     let (world, line) = World::quiet("truth-fleet").with_line();
-    let mut fleet = Running::start(&world, "fleet --clusters 2");
+    assert_resumes(&world, &line, Line::cut);
+}
+
+/// A connection that dies silently is no error for a watch: only its end would tell.
+#[test]
+fn a_fleet_works_again_after_an_outage_that_no_connection_reports() {
+    let (world, line) = World::quiet("truth-fleet-silent").with_line();
+    assert_resumes(&world, &line, Line::stall);
+}
+
+/// The fleet says once that the hub is away, and its agents answer when it says that the hub is back.
+fn assert_resumes(world: &World, line: &Line, lose: fn(&Line)) {
+    let mut fleet = Running::start(world, "fleet --clusters 2 --latency 0s..0s");
     fleet.until("Press Ctrl-C");
-    line.cut();
+    world.until_answered("cluster-1", "before");
+    lose(line);
     fleet.until("unreachable");
     line.restore();
     fleet.until("reachable again");
+    world.until_answered("cluster-1", "after");
+    let lost: Vec<&String> = fleet.printed.iter().filter(|line| line.contains("unreachable")).collect();
+    assert_eq!(lost.len(), 1, "{lost:#?}");
     fleet.kill();
+}
+
+/// What failed does not hide that somebody has paused it.
+#[test]
+fn a_pause_is_shown_beside_a_failure() {
+    let world = World::refused("truth-failed-paused");
+    world.output("rollout pause helloworld --placement canary");
+    world.until("the pause", |observed, plan| {
+        let is_paused = observed.addon.strategy.placements().iter().any(|spec| spec.rollout.paused);
+        is_paused && plan.report.placements.iter().any(|one| one.message.contains("upgrade failed"))
+    });
+    let words = |told: &str| told.split_whitespace().collect::<Vec<_>>().join(" ");
+    for command in
+        ["status", "status -o wide", "status helloworld", "status helloworld -w", "explain helloworld"]
+    {
+        let told = words(&world.run(command));
+        assert!(
+            told.contains("upgrade failed: stopped") && told.contains("; paused: default/canary"),
+            "{told}"
+        );
+    }
+    let told = world.run("explain helloworld");
+    assert!(told.contains("default/canary  Failed (paused)  upgrade failed"), "{told}");
+    let told = world.run("status helloworld");
+    assert!(told.contains("Failed (paused)"), "{told}");
 }
 
 /// Item 7: kubectl shows events in the order in which they happened, and each of them is true.
@@ -562,7 +604,9 @@ fn a_missing_placement_is_a_failure_for_kubectl_too() {
     let message = shown["Message"].as_str().unwrap();
     assert!(message.contains("placement default/fleet does not exist"), "{message}");
     let told = &world.json("status helloworld -o json", 4)["addOns"][0];
-    assert_eq!((&told["state"], &told["message"]), (&json!("Failed"), &json!(message)), "{told:#}");
+    // A command leaves out the count of clusters that are assigned the revision.
+    let said = Regex::new(r"\d+/\d+ ").unwrap().replace(message, "");
+    assert_eq!((&told["state"], &told["message"]), (&json!("Failed"), &json!(said)), "{told:#}");
 }
 
 /// Item 9: the newest version is not what clusters run, nor what they should run.

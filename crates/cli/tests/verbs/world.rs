@@ -2,6 +2,7 @@
 //! commands at. All that is waited for is a change on the hub, with a time limit.
 
 use std::collections::BTreeSet;
+use std::future::pending;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Output, Stdio};
 use std::sync::{Arc, LazyLock, Mutex, mpsc};
@@ -20,6 +21,7 @@ use futures_util::StreamExt;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, Patch, PatchParams};
+use kube::runtime::wait::await_condition;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, ResourceExt};
 use regex::Regex;
@@ -29,6 +31,7 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
+use crate::hints;
 use crate::transcript::{Desk, desk, told};
 
 /// Longer than anything here takes on a busy machine.
@@ -76,6 +79,7 @@ impl World {
             address,
             hub: self.address,
             carrier: Mutex::default(),
+            stalls: watch::Sender::new(false),
         };
         line.carry(listener);
         (self, line)
@@ -100,7 +104,7 @@ impl World {
         let address = listener.local_addr().unwrap();
         let client = runtime.block_on(async { hub.client() });
         let served = Arc::clone(&endpoint);
-        runtime.spawn(async move { hub.serve(listener, &served, std::future::pending()).await });
+        runtime.spawn(async move { hub.serve(listener, &served, pending()).await });
         let desk = desk(&format!("verbs-{name}")).file("home/.keep", "");
         let world = Self {
             runtime,
@@ -168,7 +172,7 @@ impl World {
         };
         let manager = Manager::new(client, settings);
         let health = manager.health();
-        let manager = self.runtime.spawn(manager.run(std::future::pending()));
+        let manager = self.runtime.spawn(manager.run(pending()));
         *self.manager.lock().unwrap() = Some(manager.abort_handle());
         self.runtime.spawn(agents(self.client.clone(), Arc::clone(&self.mood)));
         (self, health)
@@ -259,6 +263,27 @@ impl World {
         }
     }
 
+    /// Creates a work with one object, and waits until an agent says that it has applied it.
+    #[track_caller]
+    pub(crate) fn until_answered(&self, cluster: &str, work: &str) {
+        let mut manifest = objects::manifest("v1.0.0");
+        manifest["metadata"]["namespace"] = json!("default");
+        self.give(json!({
+            "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+            "metadata": {"name": work, "namespace": cluster},
+            "spec": {"workload": {"manifests": [manifest]}},
+        }));
+        let works: Api<ManifestWork> = Api::namespaced(self.client.clone(), cluster);
+        let is_applied = |work: Option<&ManifestWork>| {
+            let status = work.and_then(|work| work.status.as_ref());
+            status.is_some_and(|status| {
+                status.conditions.iter().any(|one| one.type_ == "Applied" && one.status == "True")
+            })
+        };
+        let wait = async { tokio::time::timeout(LIMIT, await_condition(works, work, is_applied)).await };
+        self.block_on(wait).expect("an agent answers").unwrap();
+    }
+
     /// Waits until every placement's message is this.
     #[track_caller]
     pub(crate) fn until_all(&self, message: &str) {
@@ -291,8 +316,14 @@ impl World {
     }
 
     /// The transcript of a command, with varying parts masked and without the options for the hub.
+    #[track_caller]
     pub(crate) fn run(&self, arguments: &str) -> String {
-        mask(&told(&format!("aviary {arguments}"), &self.output(arguments)))
+        let told = told(&format!("aviary {arguments}"), &self.output(arguments));
+        if !arguments.contains("--kubeconfig") {
+            let lost = hints::without(&told, "--kubeconfig hub.kubeconfig");
+            assert!(lost.is_empty(), "these commands would not reach this hub: {lost:#?}\n{told}");
+        }
+        mask(&told)
     }
 
     #[track_caller]
@@ -320,24 +351,30 @@ impl World {
     }
 }
 
-/// A connection to the hub that can be cut and restored.
+/// A connection to the hub that can be cut or stalled, and restored.
 pub(crate) struct Line {
     handle: Handle,
     address: std::net::SocketAddr,
     hub: std::net::SocketAddr,
     carrier: Mutex<Option<AbortHandle>>,
+    /// What connects while it stalls, or was connected before, never carries anything again.
+    stalls: watch::Sender<bool>,
 }
 
 impl Line {
     /// Carries connections until it is cut. Dropping the task closes all of them.
     fn carry(&self, listener: TcpListener) {
-        let hub = self.hub;
+        let (hub, stalls) = (self.hub, self.stalls.clone());
         let carrier = self.handle.spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((mut near, _)) = listener.accept().await {
+                let mut stall = stalls.subscribe();
                 connections.spawn(async move {
-                    if let Ok(mut far) = TcpStream::connect(hub).await {
-                        let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+                    let Ok(mut far) = TcpStream::connect(hub).await else { return };
+                    tokio::select! {
+                        biased;
+                        () = async { drop(stall.wait_for(|stalls| *stalls).await) } => pending().await,
+                        _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
                     }
                 });
             }
@@ -349,7 +386,15 @@ impl Line {
         self.carrier.lock().unwrap().take().unwrap().abort();
     }
 
+    /// Nothing is carried any more, and nobody is told.
+    pub(crate) fn stall(&self) {
+        self.stalls.send_replace(true);
+    }
+
     pub(crate) fn restore(&self) {
+        if self.stalls.send_replace(false) {
+            return;
+        }
         let listener = self.handle.block_on(async {
             loop {
                 // The address is free as soon as the aborted task is dropped.

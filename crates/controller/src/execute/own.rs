@@ -8,6 +8,7 @@ use aviary_engine::configs::GroupResource;
 use aviary_engine::normalise;
 use aviary_engine::plan::{RecordWrite, Write};
 use aviary_engine::policy::{Policy, PolicySummary};
+use aviary_engine::reason::Reason;
 use aviary_engine::status::publish;
 use jiff::Timestamp;
 use kube::api::{Api, Patch, PatchParams, PostParams};
@@ -123,8 +124,8 @@ pub(crate) async fn summarise(
 fn summary_patch(seen: &Policy, summary: &PolicySummary, now: Timestamp) -> Value {
     let PolicySummary { generation, addons, placements, fault } = summary;
     let (truth, reason, message) = match fault {
-        None => ("True", "Valid", "the policy is valid"),
-        Some(why) => ("False", "PolicyInvalid", why.as_str()),
+        None => ("True", Reason::Valid, "the policy is valid"),
+        Some(why) => ("False", Reason::PolicyInvalid, why.as_str()),
     };
     let kept =
         seen.verdict.as_ref().filter(|verdict| verdict.status == truth).and_then(|verdict| verdict.since);

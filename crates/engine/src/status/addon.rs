@@ -401,6 +401,11 @@ pub(crate) struct PlacementSentence {
 }
 
 impl PlacementSentence {
+    /// Without its counts.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// The sentence before `starts` more clusters were assigned the target.
     pub(crate) fn take_back(&mut self, starts: usize) {
         if let Some(progress) = &mut self.progress {

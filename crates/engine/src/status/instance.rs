@@ -467,10 +467,8 @@ impl StatusDraft<'_> {
     fn report(&mut self, progress: &InstanceProgress, changed: bool) {
         let as_found = self.is_left_as_found(progress);
         if let Some(words) = self.wording(progress) {
-            let says_done = |said: &ObservedCondition| {
-                said.status == "False"
-                    && (said.reason.is(Reason::is_success) || said.reason.as_str() == OCM_COMPLETED)
-            };
+            let says_done =
+                |said: &ObservedCondition| said.status == "False" && said.reason.is(Reason::is_success);
             let said = self.status.condition(conditions::PROGRESSING);
             if !(as_found && said.is_some_and(says_done)) {
                 self.state(conditions::PROGRESSING, words);
@@ -705,9 +703,6 @@ fn is_ahead(condition: &ObservedCondition, now: Timestamp) -> bool {
     condition.since.is_some_and(|since| since > now)
         || ClockStart::read(&condition.message).is_some_and(|start| start.at > now)
 }
-
-/// The reason of OCM's manager for an instance that has what it was assigned.
-const OCM_COMPLETED: &str = "Completed";
 
 /// The reasons of `Available` that tell of bad health, in our words and in OCM's.
 const ILL: [Reason; 4] =

@@ -27,7 +27,7 @@ impl PlacementProgress {
             parts.push(format!("{} in flight", self.in_flight - self.failed));
         }
         if self.failed > 0 {
-            parts.push(format!("{} unhealthy", self.failed));
+            parts.push(format!("{} failed", self.failed));
         }
         parts.join(", ")
     }

@@ -402,7 +402,7 @@ impl DemoContext {
             }
             ExpectedEnding::Upgraded => "upgraded everywhere".to_owned(),
             ExpectedEnding::Caught => {
-                format!("caught: {} unhealthy, 0 outside the canary", cast.budget(true))
+                format!("caught: {} failed, 0 outside the canary", cast.budget(true))
             }
             ExpectedEnding::RolledBack => format!("all on {} again", act.version),
         }))

@@ -8,7 +8,7 @@ use aviary_engine::observed::InstallPlacement;
 use aviary_engine::plan::ClusterReport;
 use aviary_engine::problem::Problem;
 
-use crate::live::Leader;
+use crate::live::{Leader, LiveArgs};
 use crate::output::first_few;
 
 const REFUSED: &str = "make room in the object that the reason names, or change what refuses it; the manager tries again within a minute";
@@ -19,6 +19,7 @@ const BY_ITSELF: &str = "nothing: it continues by itself when the reason no long
 pub(super) struct Advisor<'a> {
     pub(super) program: &'a str,
     pub(super) addon: &'a str,
+    pub(super) live: &'a LiveArgs,
     /// The options that select the hub, as the user typed them.
     pub(super) hub: &'a str,
     pub(super) leader: &'a Leader,
@@ -65,7 +66,8 @@ impl Advisor<'_> {
         let Self { program, addon, hub, .. } = self;
         match flight {
             Flight::Installing | Flight::Updating => format!(
-                "its agent has not reported yet; kubectl -n {cluster} get manifestworks shows whether it has seen its work"
+                "its agent has not reported yet; {} -n {cluster} get manifestworks shows whether it has seen its work",
+                self.live.hub.kubectl()
             ),
             Flight::Soaking { until } => format!("nothing: it settles at {until} if it stays healthy"),
             Flight::Unavailable { .. } => {

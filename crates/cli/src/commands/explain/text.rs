@@ -3,10 +3,11 @@
 use aviary_engine::reason::Reason;
 use aviary_engine::tally::ClusterState;
 
-use super::Explanation;
 use super::advice::Advisor;
 use super::cluster::{ClusterStory, RevisionStory};
-use crate::commands::status::text::style;
+use super::{AdvisedGroup, Explanation};
+use crate::commands::status::report::PlacementState;
+use crate::commands::status::text::{style, word};
 use crate::findings::Severity;
 use crate::output::{Facts, Paint, Printout, Style, Table, counted, first_few};
 
@@ -19,9 +20,11 @@ pub(super) fn whole(told: &Explanation, advisor: &Advisor<'_>, wide: bool, paint
         told.message
     );
     out.fitted(wide, "", "    ", &title);
-    for placement in &told.placements {
+    let mut placements: Vec<&PlacementState> = told.placements.iter().collect();
+    placements.sort_by_key(|placement| placement.position);
+    for placement in &placements {
         let one = &placement.summary;
-        let state = paint.paint(style(placement.state), placement.state.as_str());
+        let state = word(placement, paint);
         out.gap();
         let title = format!("{}  {state}  {}", paint.paint(Style::Bold, &one.placement), one.message);
         out.fitted(wide, "", "    ", &title);
@@ -53,13 +56,8 @@ pub(super) fn whole(told: &Explanation, advisor: &Advisor<'_>, wide: bool, paint
     }
     notes(&mut out, &told.notes, wide);
     let Advisor { program, addon, hub, .. } = advisor;
-    let failed = told
-        .reasons
-        .iter()
-        .find(|reason| matches!(reason.reason, Reason::Failed | Reason::TimedOut | Reason::Unavailable));
-    let first = failed.or(told.reasons.first()).and_then(|reason| reason.clusters.first());
     out.gap();
-    out.line(match first {
+    out.line(match first_stuck(told, &placements) {
         Some(cluster) => {
             format!("Next: {program} explain {addon} {cluster}{hub} # details of one of them")
         }
@@ -72,6 +70,17 @@ pub(super) fn whole(told: &Explanation, advisor: &Advisor<'_>, wide: bool, paint
         },
     });
     out
+}
+
+/// The first cluster that failed or, without one, that waits, in the order of the page.
+fn first_stuck<'a>(told: &'a Explanation, placements: &[&PlacementState]) -> Option<&'a String> {
+    let rank = |group: &&AdvisedGroup| {
+        let is_its =
+            |placement: &&PlacementState| group.placement.as_ref() == Some(&placement.summary.placement);
+        let has_failed = matches!(group.reason, Reason::Failed | Reason::TimedOut | Reason::Unavailable);
+        (!has_failed, placements.iter().position(is_its).unwrap_or(usize::MAX))
+    };
+    told.reasons.iter().min_by_key(rank)?.clusters.first()
 }
 
 fn groups(out: &mut Printout, told: &Explanation, placement: Option<&String>, wide: bool, paint: Paint) {

@@ -11,6 +11,7 @@ use aviary_engine::health::advice::{Advice, AdvicePlace};
 use aviary_engine::normalise;
 use aviary_engine::observed::{InstallRule, Lookup, Observed, Template};
 use aviary_engine::problem::Problem;
+use aviary_engine::reason::Reason;
 use aviary_engine::render::Templates;
 
 use super::field;
@@ -147,7 +148,7 @@ fn of_agent_spec(document: &Document) -> Vec<Finding> {
     let as_finding = |fault: Fault| {
         let dot = if fault.field.is_empty() { "" } else { "." };
         let field = format!("spec.agentSpec{dot}{}", fault.field);
-        Finding::of(document, field, "TemplateMalformed", fault.message)
+        Finding::of(document, field, Reason::TemplateMalformed.as_str(), fault.message)
     };
     faults.into_iter().map(as_finding).collect()
 }

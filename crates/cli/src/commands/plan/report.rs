@@ -345,7 +345,7 @@ pub(crate) fn placements(observed: &Observed, plan: &Plan) -> Vec<PlacementSumma
         PlacementSummary {
             placement: report.name.to_string(),
             reason: report.reason,
-            message: report.message.clone(),
+            message: report.without_counts().to_owned(),
             desired: report.desired.as_deref().map(str::to_owned),
             target: report.target.as_deref().map(str::to_owned),
             canary: canaries(spec),

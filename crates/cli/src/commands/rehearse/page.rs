@@ -8,7 +8,7 @@ use aviary_api::visible::write_visible;
 use super::report::{
     AddOnRehearsal, Moment, PEAK_EXPLAINED, PlacementEnd, PlacementMoment, RehearsalReport, shown,
 };
-use crate::output::{counted, without_count};
+use crate::output::counted;
 
 /// The size of a chart, in SVG units.
 const WIDTH: f64 = 860.0;
@@ -74,7 +74,7 @@ fn render_addon(out: &mut String, addon: &AddOnRehearsal) {
             let left: usize = first.unsettled.iter().map(|group| group.count).sum();
             (
                 "ill",
-                format!("Stalls after {}; {} not settled.", shown(first.seconds), counted(left, "cluster")),
+                format!("Stops after {}; {} not settled.", shown(first.seconds), counted(left, "cluster")),
             )
         }
     };
@@ -157,7 +157,7 @@ fn timeline(out: &mut String, moments: &[Moment], placement: usize, end: &Placem
         "<figcaption>{} of {} settled at the end: {}</figcaption>\n</figure>",
         points.last().map_or(0, |at| at.done),
         end.governed,
-        escaped(without_count(&end.message))
+        escaped(&end.message)
     );
 }
 
@@ -261,21 +261,24 @@ impl Chart {
 fn placements(out: &mut String, ends: &[PlacementEnd]) {
     out.push_str(
         "<table>\n<tr><th>placement</th><th class=\"n\">clusters</th><th class=\"n\">budget</th><th class=\"n\">peak</th>\
-         <th class=\"n\">settled</th><th class=\"n\">failed</th><th class=\"n\">waiting</th><th>result</th></tr>\n",
+         <th class=\"n\">settled</th><th class=\"n\">in flight</th><th class=\"n\">failed</th><th class=\"n\">waiting</th>\
+         <th class=\"n\">leaving</th><th>result</th></tr>\n",
     );
     for end in ends {
         let class = if end.well { "well" } else { "ill" };
         let _ = writeln!(
             out,
-            "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"{class}\">{}</td></tr>",
+            "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"{class}\">{}</td></tr>",
             escaped(&end.placement),
             end.governed,
             end.budget,
             end.peak_exposed,
             end.settled,
+            end.in_flight,
             end.failed,
             end.waiting,
-            escaped(without_count(&end.message))
+            end.leaving,
+            escaped(&end.message)
         );
     }
     out.push_str("</table>\n");
@@ -338,6 +341,8 @@ mod tests {
             placement: "default/prod".into(),
             governed: 10,
             settled: 10,
+            in_flight: 0,
+            leaving: 0,
             failed: 0,
             waiting: 0,
             budget: 4,

@@ -77,8 +77,10 @@ pub(crate) struct PlacementEnd {
     pub(crate) placement: String,
     pub(crate) governed: usize,
     pub(crate) settled: usize,
+    pub(crate) in_flight: usize,
     pub(crate) failed: usize,
     pub(crate) waiting: usize,
+    pub(crate) leaving: usize,
     pub(crate) budget: usize,
     pub(crate) peak_exposed: usize,
     pub(crate) reason: Reason,
@@ -190,18 +192,20 @@ fn percentile(sorted: &[u64], percent: usize) -> u64 {
 impl RunReport {
     fn of(run: &Rehearsal) -> Self {
         let placements = run.end.iter().enumerate().map(|(index, end)| {
-            let ClusterTally { clusters: governed, settled, failed, waiting, .. } = end.tally;
+            let ClusterTally { clusters: governed, settled, in_flight, failed, waiting, leaving } = end.tally;
             let budget = end.counts.budget;
             PlacementEnd {
                 placement: end.name.to_string(),
                 governed,
                 settled,
+                in_flight,
                 failed,
                 waiting,
+                leaving,
                 budget,
                 peak_exposed: run.peak_exposure(index),
                 reason: end.reason,
-                message: end.message.clone(),
+                message: end.without_counts().to_owned(),
                 well: matches!(end.state, State::InstallSucceeded | State::UpgradeSucceeded | State::Empty),
             }
         });

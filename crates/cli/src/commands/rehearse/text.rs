@@ -1,7 +1,9 @@
 //! A rehearsal as text: the timeline, the exposure of the fleet, and the result. If narrow, it fits
 //! into 80 columns.
 
-use super::report::{AddOnRehearsal, Moment, PEAK_EXPLAINED, ProfileReport, RehearsalReport, shown};
+use super::report::{
+    AddOnRehearsal, Moment, PEAK_EXPLAINED, PlacementEnd, ProfileReport, RehearsalReport, shown,
+};
 use crate::output::{Paint, Printout, Style, Table, counted, first_few};
 
 /// The number of rows of a timeline.
@@ -115,19 +117,27 @@ fn share_of(part: usize, whole: usize) -> usize {
 
 fn placements(addon: &AddOnRehearsal) -> Table {
     let mut table = Table::default();
-    table.head(&["placement", "clusters", "budget", "peak", "settled", "failed", "waiting", "result"]);
-    for end in &addon.first.placements {
+    let ends = &addon.first.placements;
+    let any = |count: fn(&PlacementEnd) -> usize| ends.iter().any(|end| count(end) > 0);
+    let columns: [(&str, fn(&PlacementEnd) -> usize, bool); 8] = [
+        ("clusters", |end| end.governed, true),
+        ("budget", |end| end.budget, true),
+        ("peak", |end| end.peak_exposed, true),
+        ("settled", |end| end.settled, true),
+        // Without such clusters, a row adds up all the same.
+        ("in flight", |end| end.in_flight, any(|end| end.in_flight)),
+        ("failed", |end| end.failed, true),
+        ("waiting", |end| end.waiting, true),
+        ("leaving", |end| end.leaving, any(|end| end.leaving)),
+    ];
+    let columns = || columns.iter().filter(|(.., is_shown)| *is_shown);
+    let names = columns().map(|(name, ..)| *name);
+    table.head(&["placement"].into_iter().chain(names).chain(["result"]).collect::<Vec<_>>());
+    for end in ends {
         let style = if end.well { Style::Green } else { Style::Red };
-        table.row([
-            (Style::Plain, end.placement.clone()),
-            (Style::Plain, end.governed.to_string()),
-            (Style::Plain, end.budget.to_string()),
-            (Style::Plain, end.peak_exposed.to_string()),
-            (Style::Plain, end.settled.to_string()),
-            (Style::Plain, end.failed.to_string()),
-            (Style::Plain, end.waiting.to_string()),
-            (style, end.message.clone()),
-        ]);
+        let counts = columns().map(|(_, count, _)| (Style::Plain, count(end).to_string()));
+        let name = [(Style::Plain, end.placement.clone())];
+        table.row(name.into_iter().chain(counts).chain([(style, end.message.clone())]));
     }
     table
 }
@@ -142,7 +152,7 @@ fn render_end(out: &mut Printout, addon: &AddOnRehearsal, narrow: bool, paint: P
         (false, false) => {
             let left: usize = first.unsettled.iter().map(|group| group.count).sum();
             let text =
-                format!("Stalls after {}; {} not settled.", shown(first.seconds), counted(left, "cluster"));
+                format!("Stops after {}; {} not settled.", shown(first.seconds), counted(left, "cluster"));
             paint.paint(Style::Red, &text)
         }
     };

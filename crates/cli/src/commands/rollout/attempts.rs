@@ -1,7 +1,8 @@
 //! Rollouts that did not complete: those that the add-on's status keeps, and the current ones.
 
-use aviary_engine::attempts::{self, Attempt, OpenRollout};
+use aviary_engine::attempts::{self, Attempt, OpenRollout, RecordedFailure};
 use aviary_engine::fleet::{Fleet, Governor};
+use aviary_engine::reason::RolloutOutcome;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -15,8 +16,8 @@ pub(super) struct AttemptLine {
     /// Such as "rolling out v2.0.0".
     pub(super) what: String,
     pub(super) started_at: String,
-    /// InProgress, Failed, Replaced or RolledBack.
-    pub(super) outcome: &'static str,
+    /// Anything but completed.
+    pub(super) outcome: RolloutOutcome,
     /// Why it failed, and what followed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) why: Option<String>,
@@ -42,12 +43,14 @@ pub(super) fn of(fleet: &Fleet<'_>, governor: &Governor<'_>) -> Vec<AttemptLine>
     };
     let kept = fleet.observed.addon.status.attempts.iter().filter(|one| one.placement == *name);
     let kept = kept.map(|Attempt { version, outcome, message, started, ended, .. }| {
-        line(version, *started, outcome.as_str(), Some(message.to_string()), Some(*ended))
+        line(version, *started, outcome.as_reported(), Some(message.to_string()), Some(*ended))
     });
     let current = attempts::open(fleet, governor);
     let current = current.into_iter().map(|OpenRollout { version, started, failure }| match failure {
-        Some(failure) => line(&version, started, "Failed", Some(failure.why.to_string()), failure.since),
-        None => line(&version, started, "InProgress", None, None),
+        Some(RecordedFailure { why, since }) => {
+            line(&version, started, RolloutOutcome::Failed, Some(why.to_string()), since)
+        }
+        None => line(&version, started, RolloutOutcome::InProgress, None, None),
     });
     kept.chain(current).collect()
 }

@@ -9,12 +9,13 @@ use aviary_engine::configs::{ConfigRef, Revision};
 use aviary_engine::duration;
 use aviary_engine::fleet::Fleet;
 use aviary_engine::observed::Observed;
+use aviary_engine::reason::{RevisionMark, RolloutOutcome};
 use serde::Serialize;
 
 use super::attempts::{self, AttemptLine};
 use super::authors::{self, Approval, Author};
 use super::spec::StoredAddOn;
-use super::{Outcome, RolloutSelection, Session};
+use super::{Outcome, RolloutSelection, Session, undo};
 use crate::commands::explain::{ConfigStory, RevisionStory, revision_story};
 use crate::connect::Connection;
 use crate::live::seconds;
@@ -81,6 +82,9 @@ struct PlacementHistory {
     placement: String,
     revisions: Vec<Line>,
     attempts: Vec<AttemptLine>,
+    /// There is a revision to roll back to.
+    #[serde(skip)]
+    can_undo: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -94,8 +98,8 @@ struct Line {
     completed_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     took_seconds: Option<i64>,
-    outcome: &'static str,
-    marks: Vec<&'static str>,
+    outcome: RolloutOutcome,
+    marks: Vec<RevisionMark>,
     #[serde(flatten)]
     revision: RevisionStory,
 }
@@ -124,9 +128,12 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Ou
     }
     let mut text = render(&told, session.output.is_wide(), session.output.paint);
     let (program, options, addon) = (&session.program, which.options(), &which.addon);
-    text.line(format_args!(
-        "Next: {program} rollout undo {addon} --dry-run{options} # what a rollback would write"
-    ));
+    text.line(match told.placements.iter().any(|placement| placement.can_undo) {
+        true => {
+            format!("Next: {program} rollout undo {addon} --dry-run{options} # what a rollback would write")
+        }
+        false => format!("Next: {program} status {addon}{}", which.live.typed()),
+    });
     session.output.text(&text)?;
     Ok(Outcome::Done)
 }
@@ -171,11 +178,15 @@ fn placements(observed: &Observed, kept: &[CompletedRevision], chosen: &[String]
             let marks = |index: Option<usize>, revision: &Revision| {
                 let later = index
                     .is_some_and(|index| own.iter().skip(index + 1).any(|one| one.revision == *revision));
-                let marks = [("Wanted", wanted), ("KnownGood", good), ("Applied", applied)];
+                let marks = [
+                    (RevisionMark::Wanted, wanted),
+                    (RevisionMark::KnownGood, good),
+                    (RevisionMark::Applied, applied),
+                ];
                 let is = |of: &Option<&Revision>| !later && *of == Some(revision);
                 let withdrawn = index.and_then(|index| own.get(index)).is_some_and(|kept| kept.withdrawn);
                 let marks = marks.iter().filter(|(_, of)| is(of)).map(|(mark, _)| *mark);
-                marks.chain(withdrawn.then_some("Withdrawn")).collect()
+                marks.chain(withdrawn.then_some(RevisionMark::Withdrawn)).collect()
             };
             let line = |index: Option<usize>, one: Option<&CompletedRevision>, revision: &Revision| Line {
                 number: one.map(|one| one.number),
@@ -183,9 +194,9 @@ fn placements(observed: &Observed, kept: &[CompletedRevision], chosen: &[String]
                 completed_at: one.and_then(|one| one.at).map(|at| at.to_string()),
                 took_seconds: one.and_then(|one| Some(one.at?.duration_since(one.started?).as_secs())),
                 outcome: match one {
-                    Some(one) if one.withdrawn => "RolledBack",
-                    Some(_) => "Completed",
-                    None => "InProgress",
+                    Some(one) if one.withdrawn => RolloutOutcome::RolledBack,
+                    Some(_) => RolloutOutcome::Completed,
+                    None => RolloutOutcome::InProgress,
                 },
                 marks: marks(index, revision),
                 revision: revision_story(observed, revision),
@@ -198,7 +209,8 @@ fn placements(observed: &Observed, kept: &[CompletedRevision], chosen: &[String]
             let new = wanted.filter(|wanted| own.iter().all(|one| one.revision != **wanted));
             revisions.extend(new.map(|wanted| line(None, None, wanted)));
             let placement = governor.spec.name.to_string();
-            PlacementHistory { placement, revisions, attempts: attempts::of(&fleet, governor) }
+            let can_undo = undo::previous(&own, wanted).is_some();
+            PlacementHistory { placement, revisions, attempts: attempts::of(&fleet, governor), can_undo }
         })
         .collect()
 }
@@ -227,11 +239,11 @@ fn render(told: &HistoryReport, wide: bool, paint: Paint) -> Printout {
                 let hash = config.hash.get(..8).unwrap_or(&config.hash);
                 format!("{}@{hash}", config.name)
             };
-            let words = |mark: &&str| match *mark {
-                "Wanted" => "wanted",
-                "KnownGood" => "known good",
-                "Withdrawn" => "withdrawn",
-                _ => "applied",
+            let words = |mark: &RevisionMark| match mark {
+                RevisionMark::Wanted => "wanted",
+                RevisionMark::KnownGood => "known good",
+                RevisionMark::Applied => "applied",
+                RevisionMark::Withdrawn => "withdrawn",
             };
             table.row([
                 (Style::Bold, line.number.map_or_else(|| "-".to_owned(), |number| number.to_string())),
@@ -257,11 +269,11 @@ fn took(seconds: Option<i64>) -> String {
 fn unfinished(out: &mut Printout, placement: &PlacementHistory, wide: bool, paint: Paint) {
     for attempt in &placement.attempts {
         let outcome = match attempt.outcome {
-            "Failed" => paint.paint(Style::Red, "failed"),
-            "Replaced" => paint.paint(Style::Yellow, "replaced"),
-            "RolledBack" => paint.paint(Style::Yellow, "rolled back"),
+            RolloutOutcome::Failed => paint.paint(Style::Red, "failed"),
+            RolloutOutcome::Replaced => paint.paint(Style::Yellow, "replaced"),
+            RolloutOutcome::RolledBack => paint.paint(Style::Yellow, "rolled back"),
             // The table has the current rollout.
-            _ => continue,
+            RolloutOutcome::Completed | RolloutOutcome::InProgress => continue,
         };
         let why = attempt.why.as_deref().unwrap_or_default();
         let text = format!(

@@ -93,7 +93,7 @@ pub(super) async fn run(args: &Args, session: &mut Session) -> anyhow::Result<Ou
 
 fn render(told: &ReprobeReport, args: &Args, was_set: bool, program: &str) -> Printout {
     let mut text = Printout::default();
-    let (addon, mark, hub) = (&told.add_on, args.writing.mark(), args.live.hub.typed());
+    let (addon, mark, hub) = (&told.add_on, args.writing.mark(), args.live.typed());
     let clusters = counted(told.not_probed, "cluster");
     text.line(match (args.stop, told.not_probed) {
         (true, _) if !was_set => format!("Nobody has asked for probes in the works of {addon}"),

@@ -25,6 +25,7 @@ use super::spec::{StoredAddOn, WRITER};
 use super::{Outcome, RolloutSelection, Session, WriteArgs};
 use crate::connect::{Connection, refused};
 use crate::live::seconds;
+use crate::nearest::did_you_mean;
 use crate::output::{Printout, counted, first_few};
 
 /// The annotation that creates a new generation; the manager removes it again.
@@ -148,7 +149,10 @@ pub(crate) async fn apply(
     if !clusters.is_empty() {
         for asked in clusters {
             if !failed.iter().any(|one| one.cluster.as_str() == asked) {
-                bail!("add-on {addon} has not failed on cluster {asked}: there is nothing to retry");
+                let known = view.observe(addon, |observed| unknown(observed, asked));
+                bail!(known.flatten().unwrap_or_else(|| {
+                    format!("add-on {addon} has not failed on cluster {asked}: there is nothing to retry")
+                }));
             }
         }
         failed.retain(|one| clusters.iter().any(|asked| asked == one.cluster.as_str()));
@@ -178,6 +182,16 @@ pub(crate) async fn apply(
         }
     }
     Ok(told)
+}
+
+/// Says that there is no such cluster, if that is so, and which one may be meant.
+fn unknown(observed: &Observed, asked: &str) -> Option<String> {
+    let has = |cluster: &ClusterName| cluster.as_str() == asked;
+    if observed.clusters.keys().any(has) || observed.instances.keys().any(has) {
+        return None;
+    }
+    let meant = did_you_mean(asked, observed.clusters.keys().map(ClusterName::as_str));
+    Some(format!("there is no cluster {asked}{meant}"))
 }
 
 fn failed(observed: &Observed, placement: Option<&str>, now: Timestamp) -> Vec<Failed> {

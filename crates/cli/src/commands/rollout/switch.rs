@@ -138,14 +138,15 @@ async fn switch(
             Some(policy) => format!("AddOnRolloutPolicy {policy} still pauses it"),
             None => effect.to_owned(),
         };
-        text.line(match (one.changed, paused) {
+        let line = match (one.changed, paused) {
             (true, _) => format!("{} {word}{}: {effect}", one.placement, writing.mark()),
             (false, true) => format!("{} was already paused", one.placement),
             (false, false) => match one.paused_by {
                 Some(_) => format!("{} was not paused by the add-on: {effect}", one.placement),
                 None => format!("{} was not paused", one.placement),
             },
-        });
+        };
+        text.wrapped("", "  ", &line);
     }
     let (program, hub, addon) = (&session.program, which.live.typed(), &which.addon);
     let asked = which.typed();
@@ -157,7 +158,8 @@ async fn switch(
         }
         true => format!("Next: {program} rollout resume {asked}"),
         false if policy.is_some() => {
-            format!("Next: kubectl edit addonrolloutpolicy {} # it pauses", policy.unwrap_or_default())
+            let (kubectl, policy) = (which.live.hub.kubectl(), policy.unwrap_or_default());
+            format!("Next: {kubectl} edit addonrolloutpolicy {policy} # it pauses")
         }
         false => format!("Next: {program} status {addon} -w{hub}"),
     });

@@ -226,6 +226,15 @@ pub(in crate::commands) async fn apply(
     })
 }
 
+/// What a placement rolls back to unless it is told otherwise. `own` are its completed revisions, the
+/// oldest first.
+pub(super) fn previous<'a>(
+    own: &[&'a CompletedRevision],
+    desired: Option<&Revision>,
+) -> Option<&'a CompletedRevision> {
+    own.iter().rev().find(|kept| !kept.withdrawn && desired != Some(&kept.revision)).copied()
+}
+
 /// Chooses the revision for each placement. A placement with nothing to roll back to is skipped,
 /// unless it is the only one.
 fn choose(
@@ -247,8 +256,8 @@ fn choose(
         let own: Vec<&CompletedRevision> =
             history.iter().filter(|kept| kept.placement.to_string() == entry.name).collect();
         let kept = match number {
-            Some(number) => own.iter().find(|kept| kept.number == number),
-            None => own.iter().rev().find(|kept| !kept.withdrawn && from.as_ref() != Some(&kept.revision)),
+            Some(number) => own.iter().find(|kept| kept.number == number).copied(),
+            None => previous(&own, from.as_ref()),
         };
         match kept {
             Some(kept) if from.as_ref() == Some(&kept.revision) => {
@@ -258,7 +267,7 @@ fn choose(
                     kept.number
                 )
             }
-            Some(kept) => back.push(Back { kept: (*kept).clone(), entry, from }),
+            Some(kept) => back.push(Back { kept: kept.clone(), entry, from }),
             None => {
                 let numbers: Vec<String> = own.iter().map(|kept| kept.number.to_string()).collect();
                 nowhere.push(match (number, numbers.is_empty()) {
@@ -486,7 +495,8 @@ fn render(told: &Undone, args: &Args, program: &str) -> Printout {
     }
     for one in &told.restored {
         let users = if one.used_by.is_empty() { "no object".to_owned() } else { one.used_by.join(", ") };
-        text.line(format_args!("{} has its earlier content again{mark}; used by {users}", one.config));
+        let line = format!("{} has its earlier content again{mark}; used by {users}", one.config);
+        text.wrapped("", "  ", &line);
     }
     if let Some(warning) = &told.warning {
         text.wrapped("Warning: ", "  ", warning);

@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::Until;
 use crate::commands::Outcome;
 use crate::commands::plan::report::{PlacementSummary, ProblemLine, placements};
-use crate::live::seconds;
+use crate::live::{LiveArgs, seconds};
 use crate::output::{counted, first_few};
 
 #[derive(Debug, Serialize)]
@@ -230,7 +230,7 @@ impl AddOnState {
     }
 
     /// The next step where it has nothing to do with the rollout itself.
-    pub(crate) fn first_step(&self, program: &str, hub: &str) -> Option<String> {
+    pub(crate) fn first_step(&self, program: &str, live: &LiveArgs) -> Option<String> {
         if !self.missing.is_empty() {
             let placements = first_few(&self.missing);
             return Some(format!("create the Placement {placements}, or correct the add-on's placements"));
@@ -238,14 +238,16 @@ impl AddOnState {
         if self.holds_deletions {
             let name = &self.name;
             return Some(format!(
-                "{program} plan {name}{hub} # what would be deleted, and how to approve it"
+                "{program} plan {name}{} # what would be deleted, and how to approve it",
+                live.typed()
             ));
         }
         let mut placements = self.placements.iter().filter(|_| self.state == Verdict::Progressing);
         let undecided = placements.find(|placement| placement.state == Verdict::Undecided)?;
         let (namespace, name) = undecided.summary.placement.split_once('/')?;
         Some(format!(
-            "kubectl -n {namespace} get placement {name} -o yaml # which controller should decide it"
+            "{} -n {namespace} get placement {name} -o yaml # which controller should decide it",
+            live.hub.kubectl()
         ))
     }
 

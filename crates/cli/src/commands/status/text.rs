@@ -9,7 +9,7 @@ use aviary_engine::verdict::Verdict;
 use super::report::{AddOnState, PlacementState, StatusReport, Unsettled};
 use crate::commands::Outcome;
 use crate::findings::Severity;
-use crate::output::{Paint, Printout, Style, Table, WIDTH, first_few, shown_width, without_count};
+use crate::output::{Paint, Printout, Style, Table, WIDTH, first_few, shown_width};
 
 const BAR: usize = 24;
 
@@ -140,10 +140,9 @@ impl Page {
         if !clusters.is_empty() {
             self.text(stem, &format!("{stem}  "), &placement.counts_and_pace());
         }
-        // The numbers are in the counts already, and what stops an add-on is in its own line.
-        let message = without_count(&one.message);
-        if one.reason.is_failure() && !addon.message.contains(message) {
-            self.text(stem, &format!("{stem}  "), message);
+        // What stops an add-on is in its own line.
+        if one.reason.is_failure() && !addon.message.contains(&one.message) {
+            self.text(stem, &format!("{stem}  "), &one.message);
         }
         self.leaves(&clusters, stem);
     }
@@ -220,11 +219,16 @@ fn state(placement: &PlacementState, paint: Paint) -> String {
         (Some(desired), _) => format!(" {desired}"),
         (None, _) => String::new(),
     };
-    let paused = match one.paused && placement.state != Verdict::Paused {
+    format!("{}{to}", word(placement, paint))
+}
+
+/// The state in a word, and whether the placement is paused.
+pub(crate) fn word(placement: &PlacementState, paint: Paint) -> String {
+    let paused = match placement.summary.paused && placement.state != Verdict::Paused {
         true => paint.paint(Style::Yellow, " (paused)"),
         false => String::new(),
     };
-    format!("{}{paused}{to}", paint.paint(style(placement.state), placement.state.as_str()))
+    format!("{}{paused}", paint.paint(style(placement.state), placement.state.as_str()))
 }
 
 /// The lines that were printed, so that only changes are printed.
