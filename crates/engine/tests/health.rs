@@ -631,6 +631,23 @@ fn rule_9_a_soak_starts_again_when_the_cluster_was_offline_while_no_manager_ran(
     );
 }
 
+/// Ten of eleven replicas are there, one more than the workload needs, and a quota refuses the last.
+#[test]
+fn rule_4_a_failure_within_its_workload_s_tolerance_does_not_unsettle_a_cluster() {
+    let mut story = Story::new();
+    story.run(
+        "template v1 v2\n place prod: p1 p2\n rollout prod version=v1 RollingUpdate 1\n settle\n wait 5m",
+    );
+    for tolerable in [true, false] {
+        for work in story.world.observed.works.get_mut(&cluster("p1")).expect("works").iter_mut() {
+            let why = "Deployment a/a: 10 of 11 replicas updated, 10 available; its pods cannot be created";
+            work.health = Health::Failed { why: why.into(), tolerable };
+        }
+        story.run(&format!("note tolerable: {tolerable}\n settle\n show clusters\n show p1"));
+    }
+    expect![[r#""#]].assert_eq(&story.told);
+}
+
 /// A cluster that has failed stays failed with every report of its agent.
 #[test]
 fn rule_5_a_failed_cluster_is_not_written_again_for_other_numbers() {

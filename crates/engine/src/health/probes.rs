@@ -69,7 +69,7 @@ pub(crate) struct Probe {
 pub(crate) enum Judgement {
     Healthy,
     Progressing { detail: String, tolerable: bool },
-    Failed { detail: String },
+    Failed { detail: String, tolerable: bool },
 }
 
 /// Counters and generations are never larger: what is, cannot be computed with.
@@ -361,6 +361,10 @@ fn progressing(detail: impl Into<String>) -> Judgement {
     Judgement::Progressing { detail: detail.into(), tolerable: false }
 }
 
+fn failed(detail: impl Into<String>) -> Judgement {
+    Judgement::Failed { detail: detail.into(), tolerable: false }
+}
+
 const ON_DELETE: &str = "with OnDelete it may still run the earlier version";
 const STALE: &str = "its controller has not processed the latest change yet";
 
@@ -380,17 +384,18 @@ fn deployment(values: &Values<'_>) -> Result<Judgement, WrongType> {
     } else {
         format!("old replicas still running: {}", (total - updated).max(0))
     };
+    let tolerable =
+        available > 0 && wanted - available <= values.max_unavailable(wanted, 0, Rounding::Down)?;
     if !stale && values.text(PROGRESS.0)? == "ProgressDeadlineExceeded" {
-        return Ok(Judgement::Failed { detail: format!("{detail}; its progress deadline has passed") });
+        let detail = format!("{detail}; its progress deadline has passed");
+        return Ok(Judgement::Failed { detail, tolerable });
     }
     if !stale && values.is_true(REPLICA_FAILURE)? {
-        return Ok(Judgement::Failed { detail: format!("{detail}; its pods cannot be created") });
+        return Ok(Judgement::Failed { detail: format!("{detail}; its pods cannot be created"), tolerable });
     }
     if values.flag(PAUSED)? && updated < wanted {
         return Ok(progressing(format!("{detail}; it is paused")));
     }
-    let tolerable =
-        available > 0 && wanted - available <= values.max_unavailable(wanted, 0, Rounding::Down)?;
     Ok(Judgement::Progressing { detail, tolerable })
 }
 
@@ -405,7 +410,7 @@ fn replica_set(values: &Values<'_>) -> Result<Judgement, WrongType> {
     }
     let detail = format!("{available} of {wanted} replicas available");
     if values.is_true(REPLICA_FAILURE)? {
-        return Ok(Judgement::Failed { detail: format!("{detail}; its pods cannot be created") });
+        return Ok(failed(format!("{detail}; its pods cannot be created")));
     }
     Ok(progressing(detail))
 }
@@ -501,7 +506,7 @@ fn job(values: &Values<'_>) -> Result<Judgement, WrongType> {
         return Ok(Judgement::Healthy);
     }
     match values.is_true(FAILED)? {
-        true => Ok(Judgement::Failed { detail: "it has failed".to_owned() }),
+        true => Ok(failed("it has failed")),
         false => Ok(progressing("it has not completed yet")),
     }
 }
@@ -509,7 +514,7 @@ fn job(values: &Values<'_>) -> Result<Judgement, WrongType> {
 fn pod(values: &Values<'_>) -> Result<Judgement, WrongType> {
     match values.text(PHASE.0)? {
         "Succeeded" => Ok(Judgement::Healthy),
-        "Failed" => Ok(Judgement::Failed { detail: "it has failed".to_owned() }),
+        "Failed" => Ok(failed("it has failed")),
         _ if values.is_true(READY)? => Ok(Judgement::Healthy),
         _ => Ok(progressing("it is not ready")),
     }
@@ -519,14 +524,14 @@ fn claim(values: &Values<'_>) -> Result<Judgement, WrongType> {
     match values.text(PHASE.0)? {
         // Binding may wait for the first pod that uses the claim.
         "Bound" | "Pending" => Ok(Judgement::Healthy),
-        "Lost" => Ok(Judgement::Failed { detail: "its volume is lost".to_owned() }),
+        "Lost" => Ok(failed("its volume is lost")),
         _ => Ok(progressing("it is not bound yet")),
     }
 }
 
 fn definition(values: &Values<'_>) -> Result<Judgement, WrongType> {
     if values.is_false(NAMES_ACCEPTED)? {
-        return Ok(Judgement::Failed { detail: "its names are in conflict with another kind".to_owned() });
+        return Ok(failed("its names are in conflict with another kind"));
     }
     match values.is_true(ESTABLISHED)? && values.is_true(NAMES_ACCEPTED)? {
         true => Ok(Judgement::Healthy),

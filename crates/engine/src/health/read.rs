@@ -201,7 +201,7 @@ fn judge_values(
         Judgement::Healthy if binding == BoundTo::Other => Health::Kept { why: why(CREATED_ONCE) },
         Judgement::Healthy => Health::Healthy,
         Judgement::Progressing { detail, tolerable } => Health::Progressing { why: said(detail), tolerable },
-        Judgement::Failed { detail } => Health::Failed { why: said(detail) },
+        Judgement::Failed { detail, tolerable } => Health::Failed { why: said(detail), tolerable },
     })
 }
 

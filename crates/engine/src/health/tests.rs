@@ -113,7 +113,8 @@ fn told(health: &Health) -> String {
         Health::Progressing { why, tolerable: true } => format!("Progressing, tolerable  {why}"),
         Health::Progressing { why, .. } => format!("Progressing  {why}"),
         Health::Unknown { why } => format!("Unknown  {why}"),
-        Health::Failed { why } => format!("Failed  {why}"),
+        Health::Failed { why, tolerable: true } => format!("Failed, tolerable  {why}"),
+        Health::Failed { why, .. } => format!("Failed  {why}"),
     }
 }
 

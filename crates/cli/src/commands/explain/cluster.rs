@@ -236,7 +236,7 @@ fn health(work: &Work) -> String {
         Health::NotProbed => "not probed".to_owned(),
         Health::Progressing { why, .. } => format!("not healthy: {why}"),
         Health::Unknown { why } | Health::Kept { why } => format!("unknown: {why}"),
-        Health::Failed { why } => format!("failed: {why}"),
+        Health::Failed { why, .. } => format!("failed: {why}"),
     }
 }
 

@@ -77,6 +77,7 @@ fn a_deployment_in_every_other_state() {
         &[
             ("an old replica runs on", replicas([3, 4, 4], &[AVAILABLE, UPDATING])),
             ("pods cannot be created", replicas([1, 2, 2], &[AVAILABLE, UPDATING, refused])),
+            ("one of eleven cannot be created", at(replicas([10, 10, 10], &[AVAILABLE, NEW, refused]), 11)),
             ("healthy beats an old deadline", replicas([3, 3, 3], &[AVAILABLE, EXCEEDED])),
             ("healthy beats an old refusal", replicas([3, 3, 3], &[AVAILABLE, NEW, refused])),
             (
