@@ -550,12 +550,18 @@ fn custom(values: &Values<'_>) -> Result<Judgement, WrongType> {
     if values.observed_by_custom()? < values.number(GENERATION)? {
         return Ok(progressing(STALE));
     }
-    let ready = values.text(READY.0)?;
-    if matches!(ready, "True" | "") && !values.is_true(RECONCILING)? && !values.is_true(STALLED)? {
+    let is_stalled = values.is_true(STALLED)?;
+    let is_healthy = match values.text(READY.0)? {
+        // What says itself that it is ready is healthy, as with a failure that Kubernetes leaves behind.
+        "True" => true,
+        "" => !is_stalled,
+        _ => false,
+    };
+    if is_healthy && !values.is_true(RECONCILING)? {
         return Ok(Judgement::Healthy);
     }
-    match values.is_true(STALLED)? {
-        true => Ok(Judgement::Failed { detail: "it is stalled".to_owned() }),
+    match is_stalled {
+        true => Ok(failed("it is stalled")),
         false => Ok(progressing("it is not ready")),
     }
 }

@@ -527,6 +527,11 @@ fn a_custom_resource_by_the_conventions_of_kstatus() {
         ("reconciled", live(2, &[("Ready", "True", ""), ("Reconciling", "False", "")])),
         ("stalled", live(2, &[("Ready", "False", ""), ("Stalled", "True", "")])),
         ("ready, and an older generation", live(1, &[("Ready", "True", "")])),
+        (
+            "stalled, and says itself that it is ready",
+            live(2, &[("Ready", "True", ""), ("Stalled", "True", "")]),
+        ),
+        ("stalled, and nothing else", live(2, &[("Stalled", "True", "")])),
         ("stalled, and an older generation", live(1, &[("Stalled", "True", "")])),
         ("ready, and no observedGeneration", live(0, &[("Ready", "True", "")])),
         ("other conditions only", live(2, &[("Synced", "False", "")])),
