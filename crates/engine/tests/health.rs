@@ -310,13 +310,15 @@ fn rule_5_available_names_the_object_and_is_not_written_again_for_other_numbers(
     };
     // In other words it is written once, and then not for other numbers.
     report(&mut story, count(2));
-    story.run("settle");
+    story.run("wait 1m\n settle");
     for available in [2, 0, 1] {
         report(&mut story, count(available));
         story.run("wait 10s\n show writes");
     }
     story.run("note another object\n");
-    report(&mut story, Health::Failed { why: "Job install: it has failed".into() });
+    report(&mut story, Health::Failed { why: "Job install-1: it has failed".into(), tolerable: false });
+    story.run("wait 1m\n pass\n show p1\n wait 1m\n note the Job of another version");
+    report(&mut story, Health::Failed { why: "Job install-2: it has failed".into(), tolerable: false });
     story.run("pass\n show p1\n note well again\n ack p1\n wait 1m\n settle\n show p1");
     expect![[r#"
         p1  addonhubconfigs desired v1@b433cd0d applied v1@b433cd0d
@@ -661,7 +663,7 @@ fn rule_5_a_failed_cluster_is_not_written_again_for_other_numbers() {
             "Deployment open-cluster-management-agent-addon/agent: {available} of 3 replicas updated, 3 available; its progress deadline has passed"
         );
         for work in story.world.observed.works.get_mut(&cluster("p1")).expect("works").iter_mut() {
-            work.health = Health::Failed { why: why.as_str().into() };
+            work.health = Health::Failed { why: why.as_str().into(), tolerable: false };
         }
         story.run("wait 10s\n show clusters\n show writes");
     }

@@ -115,6 +115,16 @@ impl Health {
         self.why().map(|why| why.split_once(": ").map_or(&**why, |(object, _)| object))
     }
 
+    /// Whether a message tells of it, whatever numbers it has. Digits in the name of the object are
+    /// no such numbers.
+    pub(crate) fn is_told_by(&self, message: &str) -> bool {
+        self.why().zip(self.object()).is_some_and(|(why, object)| {
+            let before = message.split_once(object).map(|(_, detail)| detail);
+            let detail = why.get(object.len()..).unwrap_or_default();
+            before.is_some_and(|before| without_digits(before) == without_digits(detail))
+        })
+    }
+
     /// Nothing speaks against settling.
     pub(crate) fn is_good(&self, leniency: Leniency) -> bool {
         match self {
@@ -126,6 +136,11 @@ impl Health {
             Self::Unknown { .. } => false,
         }
     }
+}
+
+/// What two messages have in common that differ only in their numbers.
+pub(crate) fn without_digits(text: &str) -> String {
+    text.replace(|c: char| c.is_ascii_digit(), "")
 }
 
 /// What is tolerated on a cluster.
