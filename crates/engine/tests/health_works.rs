@@ -69,6 +69,8 @@ fn rule_7_works_of_the_first_version_are_accepted_until_their_revision_changes()
             let planned = plan(&story.world.observed, story.now);
             let settled = planned.report.clusters.iter().filter(|one| one.decision == Decision::Settled);
             assert_eq!((settled.count(), planned.report.not_probed), (500, 500), "{strategy}");
+            let maker = planned.report.maker_of_not_probed();
+            assert_eq!(maker, "of an earlier version of Aviary", "{strategy}");
             let writes: Vec<_> = planned.writes().collect();
             assert!(writes.is_empty(), "{strategy}: {:?}", writes.first());
         }

@@ -128,9 +128,16 @@ pub struct InstanceFacts<'a> {
     pub available_since: Option<Timestamp>,
     /// Since when the hub has contact with its cluster again, if that was lost within a soak.
     pub returned: Option<Timestamp>,
-    /// Some of its works is one of an earlier version of Aviary or of another manager, without
-    /// probes.
-    pub is_unprobed: bool,
+    /// Some of its works has no probes: who rendered it.
+    pub unprobed: Option<Unprobed>,
+}
+
+/// Who rendered works without probes, of an add-on that Aviary renders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unprobed {
+    ByEarlierVersion,
+    /// Such as OCM's.
+    ByAnotherManager,
 }
 
 /// How long a cluster that has arrived keeps its recorded health, so that one that flaps is not
