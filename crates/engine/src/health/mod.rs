@@ -18,6 +18,7 @@ pub(crate) mod unbound;
 pub mod well_known;
 
 pub use instruct::{NoEffect, ObjectMark};
+pub use unbound::NOT_BOUND;
 
 use crate::name::Text;
 

@@ -28,7 +28,7 @@ const PAUSED: (&str, &str) = ("aviary-paused", ".spec.paused");
 const PROGRESS: (&str, &str) = ("aviary-progress", r#".status.conditions[?(@.type=="Progressing")].reason"#);
 const REPLICA_FAILURE: (&str, &str) =
     ("aviary-replica-failure", r#".status.conditions[?(@.type=="ReplicaFailure")].status"#);
-const MAX_UNAVAILABLE: &str = "aviary-max-unavailable";
+pub(super) const MAX_UNAVAILABLE: &str = "aviary-max-unavailable";
 const UPDATE_TYPE: (&str, &str) = ("aviary-update-type", ".spec.updateStrategy.type");
 const PARTITION: (&str, &str) = ("aviary-partition", ".spec.updateStrategy.rollingUpdate.partition");
 const POD_MANAGEMENT: (&str, &str) = ("aviary-pod-management", ".spec.podManagementPolicy");
@@ -256,7 +256,7 @@ pub(crate) static CUSTOM: Probe = Probe {
 
 /// How a percentage of replicas becomes a number.
 #[derive(Clone, Copy, Debug)]
-enum Rounding {
+pub(super) enum Rounding {
     Down,
     Up,
 }
@@ -319,7 +319,12 @@ impl Values<'_> {
 
     /// How many of `of` may be unavailable: a number, or a percentage, which Kubernetes rounds down
     /// for Deployments and up for the others.
-    fn max_unavailable(&self, of: i64, default: i64, rounding: Rounding) -> Result<i64, WrongType> {
+    pub(super) fn max_unavailable(
+        &self,
+        of: i64,
+        default: i64,
+        rounding: Rounding,
+    ) -> Result<i64, WrongType> {
         let Some(value) = self.get(MAX_UNAVAILABLE) else { return Ok(default) };
         match value.type_.as_str() {
             "Integer" => value.integer.ok_or(WrongType(MAX_UNAVAILABLE)),

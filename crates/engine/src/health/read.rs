@@ -145,7 +145,7 @@ impl<'a> Reports<'a> {
 }
 
 /// The object that a report is about.
-fn subject(report: &ManifestCondition) -> ObjectId<'_> {
+pub(super) fn subject(report: &ManifestCondition) -> ObjectId<'_> {
     fn text(field: &Option<String>) -> &str {
         field.as_deref().unwrap_or_default()
     }
