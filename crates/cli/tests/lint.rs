@@ -399,6 +399,8 @@ spec:
         spec: {}
       - {apiVersion: example.com/v1, kind: Widget, metadata: {name: unknown, namespace: hello}}
       - {apiVersion: example.com/v1, kind: Gadget, metadata: {name: named, namespace: hello}}
+      - {apiVersion: apps/v1, kind: StatefulSet, metadata: {name: kept, namespace: hello}, spec: {updateStrategy: {type: OnDelete}}}
+      - {apiVersion: apps/v1, kind: StatefulSet, metadata: {name: rolled, namespace: hello}, spec: {updateStrategy: {type: RollingUpdate}}}
     manifestConfigs:
     - resourceIdentifier: {group: example.com, resource: gadgets, name: named, namespace: hello}
 ";
@@ -425,7 +427,8 @@ spec:
             template.yaml: document 1 (AddOnTemplate hello): spec.agentSpec.workload.manifests[0]: warning: Job hello/endless: a cluster is not updated until the Job completes: give it activeDeadlineSeconds, or the annotation addon.open-cluster-management.io/health: ignore if it runs for long
             template.yaml: document 1 (AddOnTemplate hello): spec.agentSpec.workload.manifests[0]: warning: Job hello/endless: with ttlSecondsAfterFinished the Job is deleted when it is done, and agents create it again: remove the field
             template.yaml: document 1 (AddOnTemplate hello): spec.agentSpec.workload.manifests[3]: warning: Widget hello/unknown: its health is not asked for, because the plural of its kind is unknown: add its CustomResourceDefinition, or an entry of manifestConfigs that names the object
+            template.yaml: document 1 (AddOnTemplate hello): spec.agentSpec.workload.manifests[5]: warning: StatefulSet hello/kept: with OnDelete a cluster counts as updated while its pods may still run the earlier version: somebody has to delete them
             alone.yaml: document 1 (AddOnTemplate alone): spec.agentSpec.manifestConfigs[0]: warning: once the condition Complete is True, agents never apply the work again: a later revision does not reach the cluster
-            2 documents: 4 warnings.
+            2 documents: 5 warnings.
         "#]]);
 }

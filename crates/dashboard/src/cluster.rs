@@ -84,7 +84,10 @@ impl ClusterOverview {
             applied,
             labels: cluster.map(|cluster| cluster.labels.clone()).unwrap_or_default(),
             available,
-            health: not_probed(works, ours),
+            health: match observed.renders_templates() {
+                true => not_probed(works, ours),
+                false => not_bound(works),
+            },
             conditions: conditions.into_iter().flatten().map(of_instance).collect(),
         })
     }
@@ -100,6 +103,12 @@ fn not_probed(works: &[Work], instance: Option<&Text>) -> Option<&'static str> {
         None if is_accepted(work) => Some("not probed: rendered by another manager"),
         None => None,
     })
+}
+
+/// What the works of an add-on with its own manager prove, unless they ask for health as ours do.
+fn not_bound(works: &[Work]) -> Option<&'static str> {
+    let is_own = |work: &Work| !work.probed && work.rendered_from.is_none();
+    works.iter().any(is_own).then_some("not bound to the revision: rendered by its own manager")
 }
 
 #[derive(Debug, Serialize)]
@@ -300,7 +309,11 @@ mod tests {
         );
         assert_eq!(told(work_of("instance", Some("1"), true), Some(&instance)), None);
         assert_eq!(told(work_of("somebody", None, false), Some(&instance)), None, "none of the instance's");
-        assert_eq!(told(work_of("instance", None, false), None), None, "its own manager renders this add-on");
+        assert_eq!(told(work_of("instance", None, false), None), None, "there is no instance");
+        let own = Some("not bound to the revision: rendered by its own manager");
+        assert_eq!(not_bound(&[work_of("instance", None, false)]), own);
+        assert_eq!(not_bound(&[work_of("instance", None, true)]), None);
+        assert_eq!(not_bound(&[]), None);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::versions::MOST_VERSIONS;
 pub use cohorts::Cohort;
 use cohorts::Cohorts;
 pub(crate) use facts::quiet_until;
-pub use facts::{BudgetShare, ClusterFacts, InstanceFacts, WorkFacts, WorkOwner};
+pub use facts::{BudgetShare, ClusterFacts, InstanceFacts, Unprobed, WorkFacts, WorkOwner};
 use lineup::{Claims, small};
 
 /// One add-on's clusters and placements at one moment.

@@ -26,7 +26,7 @@ use crate::by_cluster::RowRef;
 use crate::configs::{ConfigRef, Pin, Revision};
 use crate::content::ConfigContent;
 use crate::explain::Decision;
-use crate::fleet::{Cohort, Fleet, Governor};
+use crate::fleet::{Cohort, Fleet, Governor, Unprobed};
 use crate::hash::Hash;
 use crate::health::Health;
 use crate::health::ObjectMark;
@@ -452,8 +452,11 @@ pub struct Report {
     pub clusters: Vec<ClusterReport>,
     pub placements: Vec<PlacementReport>,
     pub problems: Vec<Problem>,
-    /// How many clusters have works of an earlier version of Aviary, without probes.
+    /// How many clusters have works without probes, of an earlier version of Aviary or of another
+    /// manager.
     pub not_probed: usize,
+    /// How many of those have none of an earlier version.
+    pub not_probed_of_another: usize,
     /// How many clusters have works that another manager rendered from their revision, and keep
     /// them.
     pub accepted: usize,
@@ -463,6 +466,17 @@ pub struct Report {
     pub by_users: usize,
     /// Why the add-on is ignored, if it is.
     pub left_alone: Option<&'static str>,
+}
+
+impl Report {
+    /// Who rendered the works without probes.
+    pub fn maker_of_not_probed(&self) -> &'static str {
+        match self.not_probed_of_another {
+            0 => "of an earlier version of Aviary",
+            all if all == self.not_probed => "of another manager",
+            _ => "of an earlier version of Aviary or of another manager",
+        }
+    }
 }
 
 /// Small: a fleet has thousands of reports, and few different reasons.
@@ -587,12 +601,27 @@ fn report(
     let placements = fleet.governors.iter().zip(&outcomes).zip(tallies);
     let placements =
         placements.map(|((governor, outcome), tally)| placement(&fleet, governor, outcome, tally)).collect();
-    let unprobed = |cohort: &&Cohort<'_>| cohort.facts.instance.as_ref().is_some_and(|one| one.is_unprobed);
-    let not_probed = fleet.cohorts.iter().filter(unprobed).map(|cohort| cohort.members.len()).sum();
+    let unprobed = |by: Unprobed| -> usize {
+        let is_it =
+            |cohort: &&Cohort<'_>| cohort.facts.instance.as_ref().is_some_and(|one| one.unprobed == Some(by));
+        fleet.cohorts.iter().filter(is_it).map(|cohort| cohort.members.len()).sum()
+    };
+    let not_probed_of_another = unprobed(Unprobed::ByAnotherManager);
+    let not_probed = unprobed(Unprobed::ByEarlierVersion) + not_probed_of_another;
     let [accepted, adopted, by_users] = taken_over(&fleet);
     let gates = outcomes.into_iter().filter_map(|outcome| outcome.aim.gate_problem);
     let problems = fleet.problems.into_iter().chain(brake).chain(gates).collect();
-    Report { clusters, placements, problems, not_probed, accepted, adopted, by_users, left_alone: None }
+    Report {
+        clusters,
+        placements,
+        problems,
+        not_probed,
+        not_probed_of_another,
+        accepted,
+        adopted,
+        by_users,
+        left_alone: None,
+    }
 }
 
 /// An add-on that is being deleted, or that does not exist any more: nothing is rolled out. Hooks

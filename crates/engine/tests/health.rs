@@ -310,13 +310,15 @@ fn rule_5_available_names_the_object_and_is_not_written_again_for_other_numbers(
     };
     // In other words it is written once, and then not for other numbers.
     report(&mut story, count(2));
-    story.run("settle");
+    story.run("wait 1m\n settle");
     for available in [2, 0, 1] {
         report(&mut story, count(available));
         story.run("wait 10s\n show writes");
     }
     story.run("note another object\n");
-    report(&mut story, Health::Failed { why: "Job install: it has failed".into() });
+    report(&mut story, Health::Failed { why: "Job install-1: it has failed".into(), tolerable: false });
+    story.run("wait 1m\n pass\n show p1\n wait 1m\n note the Job of another version");
+    report(&mut story, Health::Failed { why: "Job install-2: it has failed".into(), tolerable: false });
     story.run("pass\n show p1\n note well again\n ack p1\n wait 1m\n settle\n show p1");
     expect![[r#"
         p1  addonhubconfigs desired v1@b433cd0d applied v1@b433cd0d
@@ -631,6 +633,23 @@ fn rule_9_a_soak_starts_again_when_the_cluster_was_offline_while_no_manager_ran(
     );
 }
 
+/// Ten of eleven replicas are there, one more than the workload needs, and a quota refuses the last.
+#[test]
+fn rule_4_a_failure_within_its_workload_s_tolerance_does_not_unsettle_a_cluster() {
+    let mut story = Story::new();
+    story.run(
+        "template v1 v2\n place prod: p1 p2\n rollout prod version=v1 RollingUpdate 1\n settle\n wait 5m",
+    );
+    for tolerable in [true, false] {
+        for work in story.world.observed.works.get_mut(&cluster("p1")).expect("works").iter_mut() {
+            let why = "Deployment a/a: 10 of 11 replicas updated, 10 available; its pods cannot be created";
+            work.health = Health::Failed { why: why.into(), tolerable };
+        }
+        story.run(&format!("note tolerable: {tolerable}\n settle\n show clusters\n show p1"));
+    }
+    expect![[r#""#]].assert_eq(&story.told);
+}
+
 /// A cluster that has failed stays failed with every report of its agent.
 #[test]
 fn rule_5_a_failed_cluster_is_not_written_again_for_other_numbers() {
@@ -644,7 +663,7 @@ fn rule_5_a_failed_cluster_is_not_written_again_for_other_numbers() {
             "Deployment open-cluster-management-agent-addon/agent: {available} of 3 replicas updated, 3 available; its progress deadline has passed"
         );
         for work in story.world.observed.works.get_mut(&cluster("p1")).expect("works").iter_mut() {
-            work.health = Health::Failed { why: why.as_str().into() };
+            work.health = Health::Failed { why: why.as_str().into(), tolerable: false };
         }
         story.run("wait 10s\n show clusters\n show writes");
     }

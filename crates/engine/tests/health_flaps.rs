@@ -6,6 +6,7 @@
 use crate::story::{Story, cluster};
 use aviary_engine::explain::Decision;
 use aviary_engine::fleet::Fleet;
+use aviary_engine::health::Health;
 use aviary_engine::plan::{Write, plan};
 use expect_test::expect;
 
@@ -98,6 +99,62 @@ fn rule_15_bad_health_that_changes_its_kind_is_written_at_most_once_a_minute() {
         p1  Configured True ConfigurationsConfigured: all configurations are resolved
         p1  Available False WorkloadUnhealthy: Deployment open-cluster-management-agent-addon/agent: 1 of 3 replicas updated, 3 available
     "#]].assert_eq(&story.told);
+}
+
+/// Every ten seconds for ten minutes the agent of `p1` reports the next of these as the worst of its
+/// health. How often is its status written?
+fn writes_while_it_is(story: &mut Story, healths: [Health; 2]) -> usize {
+    let mut written = 0;
+    for round in 0..60 {
+        for work in story.world.observed.works.get_mut(&cluster("p1")).expect("works").iter_mut() {
+            work.health = healths[round % 2].clone();
+        }
+        for _ in 0..3 {
+            let writes = plan(&story.world.observed, story.now).writes();
+            written += writes.filter(|write| matches!(write, Write::Instance(_))).count();
+            story.run("pass");
+        }
+        story.run("wait 10s");
+    }
+    written
+}
+
+#[test]
+fn rule_15_two_objects_that_are_the_worst_by_turns_are_written_at_most_once_a_minute() {
+    let progressing = |object: &str| Health::Progressing {
+        why: format!("Deployment a/{object}: 1 of 3 replicas updated, 3 available").into(),
+        tolerable: false,
+    };
+    let failed = |object: &str| Health::Failed {
+        why: format!("Job a/{object}: it has failed").into(),
+        tolerable: false,
+    };
+    let tried = [
+        [progressing("a"), progressing("b")],
+        [progressing("agent-1"), progressing("agent-2")],
+        [failed("a"), failed("b")],
+    ];
+    for healths in tried {
+        for rollout in ["version=v1", "version=v2 maxFailures=0"] {
+            let mut story = Story::new();
+            story.run(&format!(
+                "template v1 v2\n place prod: p1 p2\n rollout prod version=v1 RollingUpdate 1\n settle\n wait 1h
+                bad v2 unready\n rollout prod RollingUpdate 1 {rollout}\n settle\n wait 2m\n settle\n wait 2m"
+            ));
+            let written = writes_while_it_is(&mut story, healths.clone());
+            assert!((1..=11).contains(&written), "{rollout} {healths:?}: {written} writes in ten minutes");
+            let due = plan(&story.world.observed, story.now).recheck_at;
+            story.run("wait 1m\n settle");
+            let status =
+                story.world.observed.instances.get(&cluster("p1")).expect("an instance").status.clone();
+            let said = &status.condition("Available").expect("Available").message;
+            assert_eq!(
+                **said,
+                **healths[1].why().expect("ill"),
+                "the last word counts, {rollout}, due {due:?}"
+            );
+        }
+    }
 }
 
 /// A held write is made up for by itself: the plan says when to look again.

@@ -69,6 +69,8 @@ fn rule_7_works_of_the_first_version_are_accepted_until_their_revision_changes()
             let planned = plan(&story.world.observed, story.now);
             let settled = planned.report.clusters.iter().filter(|one| one.decision == Decision::Settled);
             assert_eq!((settled.count(), planned.report.not_probed), (500, 500), "{strategy}");
+            let maker = planned.report.maker_of_not_probed();
+            assert_eq!(maker, "of an earlier version of Aviary", "{strategy}");
             let writes: Vec<_> = planned.writes().collect();
             assert!(writes.is_empty(), "{strategy}: {:?}", writes.first());
         }
@@ -685,4 +687,35 @@ fn with_reports(work: &Value) -> Value {
     work["status"] = json!({"conditions": [condition("Applied"), condition("Available")],
         "resourceStatus": {"manifests": reports}});
     work
+}
+
+/// The number of the renderer is in the mark of every work. Aviary is upgraded, or an older one comes
+/// back: the same revision under another number is no reason to write a work.
+#[test]
+fn rule_7_works_of_another_renderer_are_not_rewritten() {
+    for renderer in ["0", "2"] {
+        let mut story = Story::new();
+        story.run(
+            "template v1 v2\n place prod: p1..p9\n rollout prod version=v1 RollingUpdate 3\n settle\n wait 1h\n settle",
+        );
+        for number in 1..=9 {
+            let mut works =
+                story.world.observed.works.get_mut(&cluster(&format!("p{number}"))).expect("works");
+            for work in works.iter_mut() {
+                let mark = work.rendered_from.as_deref().expect("a mark");
+                let (own, rest) = mark.split_once('/').expect("the number of a renderer");
+                assert_ne!(own, renderer, "it is that of today");
+                work.rendered_from = Some(format!("{renderer}/{rest}").into());
+            }
+        }
+        for later in ["0s", "1h"] {
+            story.run(&format!("wait {later}"));
+            let planned = plan(&story.world.observed, story.now);
+            let writes: Vec<_> = planned.writes().collect();
+            assert!(writes.is_empty(), "{renderer}: {:?}", writes.first());
+            assert!(planned.report.clusters.iter().all(|one| one.decision == Decision::Settled));
+        }
+        story.run("rollout prod version=v2 RollingUpdate 3\n settle");
+        assert_eq!(count(&story, |work| work.version.as_deref() == Some("v2")), 9, "{renderer}");
+    }
 }

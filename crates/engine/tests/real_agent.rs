@@ -19,6 +19,8 @@ use crate::story::Story;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pods {
     Good,
+    /// Good, but it takes 90 seconds, and the agent has other words for it on the way.
+    Slow,
     NeverReady,
     /// Ready, and gone again before the soak is over.
     CrashInSoak,
@@ -210,10 +212,12 @@ impl Simulation {
             return;
         }
         let pods = if live["spec"]["version"] == "v2" { bad } else { Pods::Good };
-        let begin_ready = 15;
+        let begin_ready = if pods == Pods::Slow { 90 } else { 15 };
         let (counters, said) = match pods {
             Pods::Good | Pods::CrashInSoak if age < begin_ready => ([1, 4, 3], "ReplicaSetUpdated"),
-            Pods::Good => ([3, 3, 3], "NewReplicaSetAvailable"),
+            Pods::Slow if age < 70 => ([1, 4, 3], "ReplicaSetUpdated"),
+            Pods::Slow if age < begin_ready => ([3, 4, 3], "ReplicaSetUpdated"),
+            Pods::Good | Pods::Slow => ([3, 3, 3], "NewReplicaSetAvailable"),
             Pods::CrashInSoak => {
                 if member.became_ready_at == 0 {
                     member.became_ready_at = now;
@@ -384,6 +388,23 @@ fn what_is_written_per_cluster_is_bounded_though_workloads_take_their_time() {
                 let expected = least..=least + 1;
                 assert!(expected.contains(writes), "seed {seed}: {version} on {cluster}: {writes} writes");
             }
+        }
+    }
+}
+
+/// The same where each says on its way what it waits for, and then something else.
+#[test]
+fn what_is_written_per_cluster_is_bounded_though_what_it_waits_for_changes() {
+    for seed in 0..20 {
+        let mut simulation = Simulation::new(seed, Pods::Slow);
+        simulation.run(300);
+        simulation.want("v2");
+        simulation.writes.clear();
+        simulation.run(2700);
+        assert!(simulation.is_done(), "seed {seed}");
+        assert_eq!(simulation.writes.len(), 12, "seed {seed}");
+        for (cluster, writes) in &simulation.writes {
+            assert!((3..=4).contains(writes), "seed {seed}: {cluster}: {writes} writes");
         }
     }
 }

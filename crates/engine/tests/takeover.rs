@@ -145,6 +145,7 @@ fn a_settled_fleet_of_ocm_is_taken_over_without_a_write_to_any_cluster_and_rolls
             let report = plan(&story.world.observed, story.now).report;
             assert!(report.clusters.iter().all(|one| one.decision == Decision::Settled), "{strategy}");
             assert_eq!(report.not_probed, 200, "{strategy}");
+            assert_eq!(report.maker_of_not_probed(), "of another manager", "{strategy}");
         }
         assert!(plan(&story.world.observed, story.now).is_at_rest(), "{strategy}");
         story.run(&format!("rollout prod template=helloworld-v2 {strategy}\n pass"));

@@ -94,11 +94,11 @@ fn with_defaults(kind: &GroupVersionKind, object: &mut Value) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.insert("generation".into(), json!(GENERATION));
     }
-    let replicated = matches!(kind.kind.as_str(), "Deployment" | "StatefulSet" | "ReplicaSet");
-    if kind.group == "apps"
-        && replicated
-        && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
-    {
+    let replicated = matches!(
+        (kind.group.as_str(), kind.kind.as_str()),
+        ("apps", "Deployment" | "StatefulSet" | "ReplicaSet") | ("", "ReplicationController")
+    );
+    if replicated && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
         spec.entry("replicas").or_insert_with(|| json!(1));
     }
 }
@@ -122,7 +122,7 @@ fn status(kind: &GroupVersionKind, object: &Value, state: ObjectState) -> Value 
                 "readyReplicas": available, "availableReplicas": available,
             }))
         }
-        ("apps", "ReplicaSet") => {
+        ("apps", "ReplicaSet") | ("", "ReplicationController") => {
             let wanted = number("/spec/replicas");
             // A new version replaces no pod.
             let available = if state == Down { 0 } else { wanted };
@@ -184,8 +184,12 @@ fn deployment_status(wanted: i64, observed: i64, state: ObjectState) -> Value {
     }))
 }
 
+/// When every condition changed last. A version whose pods crash reports that it is unavailable in
+/// between, so nobody has to tell it by another time.
+const SINCE: &str = "2026-01-01T00:00:00Z";
+
 fn condition(type_: &str, holds: bool) -> Value {
-    json!({"type": type_, "status": if holds { "True" } else { "False" }})
+    json!({"type": type_, "status": if holds { "True" } else { "False" }, "lastTransitionTime": SINCE})
 }
 
 /// Kubernetes leaves counters of 0 out.

@@ -161,14 +161,14 @@ async fn explain(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> 
     Ok(Outcome::Done)
 }
 
-/// Works of an earlier version of Aviary are judged by their conditions alone.
+/// Works of an earlier version of Aviary, or of another manager, are judged by their conditions alone.
 fn not_probed(plan: &Plan, advisor: &Advisor<'_>) -> Option<String> {
     let count = plan.report.not_probed;
     (count > 0).then(|| {
         let Advisor { program, addon, hub, .. } = advisor;
-        let clusters = counted(count, "cluster");
+        let (clusters, whose) = (counted(count, "cluster"), plan.report.maker_of_not_probed());
         format!(
-            "not probed: {clusters} have works of an earlier version of Aviary, judged by their conditions alone; {program} rollout reprobe {addon}{hub} adds probes"
+            "not probed: {clusters} have works {whose}, judged by their conditions alone; {program} rollout reprobe {addon}{hub} adds probes"
         )
     })
 }

@@ -10,7 +10,38 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tower::service_fn;
 
-use crate::world::{LIMIT, World, addon};
+use crate::world::{LIMIT, World, addon, hub_config, template};
+
+/// The objects exist, and so the work is available; one of them is not healthy.
+#[test]
+fn an_object_that_is_not_healthy_is_named() {
+    let world = World::installed("explain-unhealthy");
+    let mut version = template("v4.0.0");
+    let manifests = version["spec"]["agentSpec"]["workload"]["manifests"].as_array_mut().unwrap();
+    manifests.push(json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "agent", "namespace": "agents"},
+        "spec": {
+            "replicas": 3, "selector": {"matchLabels": {"app": "agent"}},
+            "template": {"metadata": {"labels": {"app": "agent"}}, "spec": {"containers": []}},
+        },
+    }));
+    world.give(version);
+    world.give(hub_config("four", "v4.0.0"));
+    world.mood(|mood| mood.unready.extend(["v4.0.0".to_owned()]));
+    world.give(addon("four"));
+    let object = "Deployment agents/agent";
+    world.until("an object that is not healthy", |_, plan| {
+        plan.report.clusters.iter().filter(|one| one.object.as_deref() == Some(object)).count() == 2
+    });
+    let said = |arguments: &str| world.run(arguments).split_whitespace().collect::<Vec<_>>().join(" ");
+    let detail = format!("{object}: 0 of 3 updated replicas available");
+    let all = said("explain helloworld");
+    assert!(all.contains(&format!("not healthy yet: {detail} (canary-00, canary-01)")), "{all}");
+    let one = said("explain helloworld canary-00");
+    assert!(one.contains(&format!("state not healthy yet: {detail}")), "{one}");
+    assert!(one.contains("available yes"), "the work is: {one}");
+    assert!(one.contains(&format!("health not healthy: {detail}")), "{one}");
+}
 
 #[test]
 fn a_canary_that_refuses_is_why() {

@@ -43,6 +43,8 @@ const ADDONS: &str = "addon.open-cluster-management.io";
 pub(crate) struct Mood {
     /// They reject these versions.
     pub(crate) refuse: BTreeSet<String>,
+    /// They apply these, and the workloads are not healthy.
+    pub(crate) unready: BTreeSet<String>,
     /// They do not report on these.
     pub(crate) ignore: BTreeSet<String>,
     /// Their message about a rejected version; the default is about an image that cannot be pulled.
@@ -504,15 +506,15 @@ async fn agents(client: Client, mood: Arc<Mutex<Mood>>) {
                 let usual = || format!("image of {version} cannot be pulled");
                 mood.refuse.contains(version).then(|| mood.complaint.clone().unwrap_or_else(usual))
             };
-            (!mood.ignore.contains(version)).then(complaint)
+            (!mood.ignore.contains(version)).then(|| (complaint(), !mood.unready.contains(version)))
         };
-        if let Some(complaint) = answer {
-            report(&client, &work, complaint).await;
+        if let Some((complaint, is_healthy)) = answer {
+            report(&client, &work, complaint, is_healthy).await;
         }
     }
 }
 
-async fn report(client: &Client, work: &ManifestWork, complaint: Option<String>) {
+async fn report(client: &Client, work: &ManifestWork, complaint: Option<String>, is_healthy: bool) {
     let generation = work.metadata.generation;
     let conditions = work.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     if conditions.iter().any(|condition| condition.observed_generation == generation) {
@@ -528,7 +530,7 @@ async fn report(client: &Client, work: &ManifestWork, complaint: Option<String>)
             "lastTransitionTime": "2026-01-01T00:00:00Z",
         })
     };
-    let objects = resource_status(&json!(work), status == "True");
+    let objects = resource_status(&json!(work), status == "True" && is_healthy);
     let patch = json!({"status": {
         "conditions": [condition("Applied"), condition("Available")], "resourceStatus": objects,
     }});

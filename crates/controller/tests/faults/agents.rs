@@ -183,7 +183,8 @@ fn said(work: &Value) -> Option<Report> {
 }
 
 fn lasts(misdeed: Misdeed) -> Duration {
-    Duration::from_secs(if misdeed == Misdeed::Silent { 100 } else { 20 })
+    let is_long = matches!(misdeed, Misdeed::Silent | Misdeed::FeedbackLate);
+    Duration::from_secs(if is_long { 100 } else { 20 })
 }
 
 const UNWELL: Duration = Duration::from_secs(2);
@@ -223,11 +224,14 @@ fn misreport(
             let objects = before.map_or(Value::Null, |before| before.objects.clone());
             Report { objects, ..right }
         }
-        Misdeed::FeedbackMissing => Report { objects: Value::Null, ..right },
+        Misdeed::FeedbackMissing | Misdeed::FeedbackLate => Report { objects: Value::Null, ..right },
         Misdeed::FeedbackOther => Report {
             objects: bent(&right.objects, "aviary-digest", "string", &json!("of-another.revision")),
             ..right
         },
+        Misdeed::FeedbackBehind => {
+            Report { objects: bent(&right.objects, "aviary-observed", "integer", &json!(0)), ..right }
+        }
         Misdeed::FeedbackOddType => {
             Report { objects: bent(&right.objects, "aviary-available", "type", &json!("JsonRaw")), ..right }
         }

@@ -48,6 +48,10 @@ pub(crate) enum Misdeed {
     FeedbackOther,
     /// It reports a value of another type.
     FeedbackOddType,
+    /// The digest is right, and the object's controller has not processed the latest change.
+    FeedbackBehind,
+    /// It reports nothing about the objects for longer than it takes to report on them at other times.
+    FeedbackLate,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,6 +191,8 @@ pub(crate) const FAULTS: &[(&str, Point, Effect)] = &[
     ("feedback-missing", Point::Answer, Effect::Misdeed(Misdeed::FeedbackMissing)),
     ("feedback-other", Point::Answer, Effect::Misdeed(Misdeed::FeedbackOther)),
     ("feedback-odd-type", Point::Answer, Effect::Misdeed(Misdeed::FeedbackOddType)),
+    ("feedback-behind", Point::Answer, Effect::Misdeed(Misdeed::FeedbackBehind)),
+    ("feedback-late", Point::Answer, Effect::Misdeed(Misdeed::FeedbackLate)),
     ("decisions-torn", Point::Decision, Torn),
     ("cut-each", Point::Always, CutEach),
     ("lists-only", Point::Always, ListsOnly),

@@ -207,6 +207,8 @@ impl Prepared {
             Misdeed::FeedbackMissing,
             Misdeed::FeedbackOther,
             Misdeed::FeedbackOddType,
+            Misdeed::FeedbackBehind,
+            Misdeed::FeedbackLate,
         ];
         let unproved = unproved.into_iter().any(|misdeed| has(Effect::Misdeed(misdeed)));
         // An instance that begins anew, or was never healthy, may be on its way when its user makes its override again.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::facts::{Claim, ClusterFacts, ClusterFactsOf, InstanceFacts, WorkFacts, WorkOwner};
+use super::facts::{Claim, ClusterFacts, ClusterFactsOf, InstanceFacts, Unprobed, WorkFacts, WorkOwner};
 use super::lineup::ClusterRow;
 use crate::by_cluster::RowEntry;
 use crate::clock::RevisionClock;
@@ -381,7 +381,7 @@ impl<'a> ObjectsById<'a> {
             made_by_ocm,
             overrides,
             clock,
-            is_unprobed: is_unprobed(&works, rendering.as_ref()),
+            unprobed: unprobed(&works, rendering.as_ref()),
             rendering,
             evidence,
             works_stand,
@@ -462,11 +462,17 @@ fn first_taken<'w, 'a>(
     works.iter().find(|work| work.is_foreign() && prepared.makes(&work.name))
 }
 
-/// Whether the health of one of the instance's own works is not asked for.
-fn is_unprobed(works: &[WorkFacts<'_>], rendering: Option<&Rendering>) -> bool {
-    works.iter().any(|work| {
-        work.is_without_probes() && work.owner == WorkOwner::Instance && work.belongs_to(rendering)
-    })
+/// Who rendered one of the instance's own works so that its health is not asked for.
+fn unprobed(works: &[WorkFacts<'_>], rendering: Option<&Rendering>) -> Option<Unprobed> {
+    let rendering = rendering?;
+    let of_instance =
+        |work: &&WorkFacts<'_>| work.owner == WorkOwner::Instance && work.belongs_to(Some(rendering));
+    let makers = works.iter().filter(of_instance).filter_map(|work| match work {
+        work if work.is_of_first() => Some(Unprobed::ByEarlierVersion),
+        work if work.is_of_another() => Some(Unprobed::ByAnotherManager),
+        _ => None,
+    });
+    makers.min_by_key(|maker| *maker == Unprobed::ByAnotherManager)
 }
 
 /// The only work, if the assigned revision renders to one and this is it.

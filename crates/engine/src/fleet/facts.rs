@@ -18,8 +18,8 @@ use crate::health::Health;
 use crate::hooks::HookWork;
 use crate::name::same;
 use crate::observed::{
-    ClusterSummary, Instance, InstanceStatus, Maker, Refusal, RefusedWrite, Unreachable, Work, WorkHashes,
-    WorkState,
+    ClusterSummary, Instance, InstanceStatus, Maker, ObservedCondition, Refusal, RefusedWrite, Unreachable,
+    Work, WorkHashes, WorkState,
 };
 use crate::problem::Problem;
 use crate::reason::Reason;
@@ -128,9 +128,16 @@ pub struct InstanceFacts<'a> {
     pub available_since: Option<Timestamp>,
     /// Since when the hub has contact with its cluster again, if that was lost within a soak.
     pub returned: Option<Timestamp>,
-    /// At least one of its works lacks probes: an earlier version of Aviary or another manager
-    /// rendered it.
-    pub is_unprobed: bool,
+    /// Who rendered those of its works that have no probes.
+    pub unprobed: Option<Unprobed>,
+}
+
+/// Who rendered works without probes, of an add-on that Aviary renders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unprobed {
+    ByEarlierVersion,
+    /// Such as OCM's.
+    ByAnotherManager,
 }
 
 /// How long a cluster that has arrived keeps its recorded health, so that one that flaps is not
@@ -241,13 +248,19 @@ impl InstanceFacts<'_> {
         of_clock.into_iter().chain(of_available).min().filter(|_| news)
     }
 
-    /// When to look again at a cluster whose bad health has changed its kind a moment after it was
-    /// written.
+    /// When to look again at a cluster whose bad health has changed a moment after it was written.
     pub(crate) fn ill_until(&self, now: Timestamp) -> Option<Timestamp> {
-        let said = self.status.condition(AVAILABLE).filter(|said| !said.is_true())?;
-        let is_unknown = matches!(self.evidence.health, Health::Unknown { .. } | Health::Kept { .. });
-        let is_news = self.evidence.health.why().is_some() && (said.status == "Unknown") != is_unknown;
-        quiet_until(said.since, now).filter(|_| is_news)
+        let health = &self.evidence.health;
+        health.why()?;
+        let is_unknown = matches!(health, Health::Unknown { .. } | Health::Kept { .. });
+        let is_old = |said: &&ObservedCondition| !health.is_told_by(&said.message);
+        let available = self
+            .status
+            .condition(AVAILABLE)
+            .filter(|said| !said.is_true() && ((said.status == "Unknown") != is_unknown || is_old(said)));
+        let failed = self.status.condition(PROGRESSING).filter(|said| said.reason.is(Reason::is_failure));
+        let said = available.into_iter().chain(failed.filter(is_old));
+        said.filter_map(|said| quiet_until(said.since, now)).min()
     }
 
     /// It has the revision that its placement assigned, and is healthy.

@@ -61,6 +61,14 @@ fn of_manifest(manifest: &Value, instructions: &Instructions<'_>) -> Vec<(&'stat
             format!("{label}: with ttlSecondsAfterFinished the Job is deleted when it is done, and agents create it again: remove the field"),
         ));
     }
+    let strategy = spec("updateStrategy").and_then(|strategy| strategy.get("type"));
+    let may_keep_pods = matches!((id.group, id.kind), ("apps", "StatefulSet" | "DaemonSet"));
+    if may_keep_pods && probe_of(manifest).is_some() && strategy.is_some_and(|type_| type_ == "OnDelete") {
+        advice.push((
+            "OnDelete",
+            format!("{label}: with OnDelete a cluster counts as updated while its pods may still run the earlier version: somebody has to delete them"),
+        ));
+    }
     if instructions.lacks_plural(manifest) {
         advice.push((
             "NotProbed",

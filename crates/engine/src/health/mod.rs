@@ -18,6 +18,7 @@ pub(crate) mod unbound;
 pub mod well_known;
 
 pub use instruct::{NoEffect, ObjectMark};
+pub use unbound::NOT_BOUND;
 
 use crate::name::Text;
 
@@ -47,6 +48,8 @@ pub enum Health {
     /// Some object reports that it has failed.
     Failed {
         why: Text,
+        /// As above: a cluster that has settled keeps its health.
+        tolerable: bool,
     },
 }
 
@@ -55,7 +58,23 @@ impl Health {
     /// what a workload in use tolerates. Of two alike, the one whose object sorts first.
     pub(crate) fn worst(self, other: Self) -> Self {
         let first = (self.rank(), other.why()) > (other.rank(), self.why());
-        if first { self } else { other }
+        let (worst, other) = if first { (self, other) } else { (other, self) };
+        match worst {
+            // In use a failure may be tolerated where the other is not.
+            Self::Failed { why, tolerable } => {
+                Self::Failed { why, tolerable: tolerable && other.is_tolerable() }
+            }
+            worst => worst,
+        }
+    }
+
+    /// No more is missing than a workload in use tolerates.
+    fn is_tolerable(&self) -> bool {
+        match self {
+            Self::NotProbed | Self::Healthy => true,
+            Self::Kept { .. } | Self::Unknown { .. } => false,
+            Self::Progressing { tolerable, .. } | Self::Failed { tolerable, .. } => *tolerable,
+        }
     }
 
     fn rank(&self) -> u8 {
@@ -74,7 +93,7 @@ impl Health {
     /// later is bad health.
     pub(crate) fn seen_in_use(self, has_settled: bool) -> Self {
         match self {
-            Self::Failed { why } if has_settled => Self::Progressing { why, tolerable: false },
+            Self::Failed { why, tolerable } if has_settled => Self::Progressing { why, tolerable },
             health => health,
         }
     }
@@ -86,7 +105,7 @@ impl Health {
             Self::Kept { why }
             | Self::Progressing { why, .. }
             | Self::Unknown { why }
-            | Self::Failed { why } => Some(why),
+            | Self::Failed { why, .. } => Some(why),
         }
     }
 
@@ -96,15 +115,32 @@ impl Health {
         self.why().map(|why| why.split_once(": ").map_or(&**why, |(object, _)| object))
     }
 
+    /// Whether a message tells of it, whatever numbers it has. Digits in the name of the object are
+    /// no such numbers.
+    pub(crate) fn is_told_by(&self, message: &str) -> bool {
+        self.why().zip(self.object()).is_some_and(|(why, object)| {
+            let before = message.split_once(object).map(|(_, detail)| detail);
+            let detail = why.get(object.len()..).unwrap_or_default();
+            before.is_some_and(|before| without_digits(before) == without_digits(detail))
+        })
+    }
+
     /// Nothing speaks against settling.
     pub(crate) fn is_good(&self, leniency: Leniency) -> bool {
         match self {
             Self::NotProbed | Self::Healthy => true,
             Self::Kept { .. } => leniency.has_returned,
-            Self::Progressing { tolerable, .. } => *tolerable && leniency.has_settled,
-            Self::Unknown { .. } | Self::Failed { .. } => false,
+            Self::Progressing { tolerable, .. } | Self::Failed { tolerable, .. } => {
+                *tolerable && leniency.has_settled
+            }
+            Self::Unknown { .. } => false,
         }
     }
+}
+
+/// What two messages have in common that differ only in their numbers.
+pub(crate) fn without_digits(text: &str) -> String {
+    text.replace(|c: char| c.is_ascii_digit(), "")
 }
 
 /// What is tolerated on a cluster.

@@ -28,7 +28,7 @@ const PAUSED: (&str, &str) = ("aviary-paused", ".spec.paused");
 const PROGRESS: (&str, &str) = ("aviary-progress", r#".status.conditions[?(@.type=="Progressing")].reason"#);
 const REPLICA_FAILURE: (&str, &str) =
     ("aviary-replica-failure", r#".status.conditions[?(@.type=="ReplicaFailure")].status"#);
-const MAX_UNAVAILABLE: &str = "aviary-max-unavailable";
+pub(super) const MAX_UNAVAILABLE: &str = "aviary-max-unavailable";
 const UPDATE_TYPE: (&str, &str) = ("aviary-update-type", ".spec.updateStrategy.type");
 const PARTITION: (&str, &str) = ("aviary-partition", ".spec.updateStrategy.rollingUpdate.partition");
 const POD_MANAGEMENT: (&str, &str) = ("aviary-pod-management", ".spec.podManagementPolicy");
@@ -69,7 +69,7 @@ pub(crate) struct Probe {
 pub(crate) enum Judgement {
     Healthy,
     Progressing { detail: String, tolerable: bool },
-    Failed { detail: String },
+    Failed { detail: String, tolerable: bool },
 }
 
 /// Counters and generations are never larger: what is, cannot be computed with.
@@ -257,7 +257,7 @@ pub(crate) static CUSTOM: Probe = Probe {
 
 /// How a percentage of replicas becomes a number.
 #[derive(Clone, Copy, Debug)]
-enum Rounding {
+pub(super) enum Rounding {
     Down,
     Up,
 }
@@ -320,7 +320,12 @@ impl Values<'_> {
 
     /// How many of `of` may be unavailable: a number, or a percentage, which Kubernetes rounds down
     /// for Deployments and up for the others.
-    fn max_unavailable(&self, of: i64, default: i64, rounding: Rounding) -> Result<i64, WrongType> {
+    pub(super) fn max_unavailable(
+        &self,
+        of: i64,
+        default: i64,
+        rounding: Rounding,
+    ) -> Result<i64, WrongType> {
         let Some(value) = self.get(MAX_UNAVAILABLE) else { return Ok(default) };
         match value.type_.as_str() {
             "Integer" => value.integer.ok_or(WrongType(MAX_UNAVAILABLE)),
@@ -362,6 +367,10 @@ fn progressing(detail: impl Into<String>) -> Judgement {
     Judgement::Progressing { detail: detail.into(), tolerable: false }
 }
 
+fn failed(detail: impl Into<String>) -> Judgement {
+    Judgement::Failed { detail: detail.into(), tolerable: false }
+}
+
 const ON_DELETE: &str = "with OnDelete it may still run the earlier version";
 const STALE: &str = "its controller has not processed the latest change yet";
 
@@ -381,17 +390,18 @@ fn deployment(values: &Values<'_>) -> Result<Judgement, WrongType> {
     } else {
         format!("old replicas still running: {}", (total - updated).max(0))
     };
+    let tolerable =
+        available > 0 && wanted - available <= values.max_unavailable(wanted, 0, Rounding::Down)?;
     if !stale && values.text(PROGRESS.0)? == "ProgressDeadlineExceeded" {
-        return Ok(Judgement::Failed { detail: format!("{detail}; its progress deadline has passed") });
+        let detail = format!("{detail}; its progress deadline has passed");
+        return Ok(Judgement::Failed { detail, tolerable });
     }
     if !stale && values.is_true(REPLICA_FAILURE)? {
-        return Ok(Judgement::Failed { detail: format!("{detail}; its pods cannot be created") });
+        return Ok(Judgement::Failed { detail: format!("{detail}; its pods cannot be created"), tolerable });
     }
     if values.flag(PAUSED)? && updated < wanted {
         return Ok(progressing(format!("{detail}; it is paused")));
     }
-    let tolerable =
-        available > 0 && wanted - available <= values.max_unavailable(wanted, 0, Rounding::Down)?;
     Ok(Judgement::Progressing { detail, tolerable })
 }
 
@@ -406,7 +416,7 @@ fn replica_set(values: &Values<'_>) -> Result<Judgement, WrongType> {
     }
     let detail = format!("{available} of {wanted} replicas available");
     if values.is_true(REPLICA_FAILURE)? {
-        return Ok(Judgement::Failed { detail: format!("{detail}; its pods cannot be created") });
+        return Ok(failed(format!("{detail}; its pods cannot be created")));
     }
     Ok(progressing(detail))
 }
@@ -502,7 +512,7 @@ fn job(values: &Values<'_>) -> Result<Judgement, WrongType> {
         return Ok(Judgement::Healthy);
     }
     match values.is_true(FAILED)? {
-        true => Ok(Judgement::Failed { detail: "it has failed".to_owned() }),
+        true => Ok(failed("it has failed")),
         false => Ok(progressing("it has not completed yet")),
     }
 }
@@ -510,7 +520,7 @@ fn job(values: &Values<'_>) -> Result<Judgement, WrongType> {
 fn pod(values: &Values<'_>) -> Result<Judgement, WrongType> {
     match values.text(PHASE.0)? {
         "Succeeded" => Ok(Judgement::Healthy),
-        "Failed" => Ok(Judgement::Failed { detail: "it has failed".to_owned() }),
+        "Failed" => Ok(failed("it has failed")),
         _ if values.is_true(READY)? => Ok(Judgement::Healthy),
         _ => Ok(progressing("it is not ready")),
     }
@@ -520,14 +530,14 @@ fn claim(values: &Values<'_>) -> Result<Judgement, WrongType> {
     match values.text(PHASE.0)? {
         // Binding may wait for the first pod that uses the claim.
         "Bound" | "Pending" => Ok(Judgement::Healthy),
-        "Lost" => Ok(Judgement::Failed { detail: "its volume is lost".to_owned() }),
+        "Lost" => Ok(failed("its volume is lost")),
         _ => Ok(progressing("it is not bound yet")),
     }
 }
 
 fn definition(values: &Values<'_>) -> Result<Judgement, WrongType> {
     if values.is_false(NAMES_ACCEPTED)? {
-        return Ok(Judgement::Failed { detail: "its names are in conflict with another kind".to_owned() });
+        return Ok(failed("its names are in conflict with another kind"));
     }
     match values.is_true(ESTABLISHED)? && values.is_true(NAMES_ACCEPTED)? {
         true => Ok(Judgement::Healthy),
@@ -546,12 +556,18 @@ fn custom(values: &Values<'_>) -> Result<Judgement, WrongType> {
     if values.observed_by_custom()? < values.number(GENERATION)? {
         return Ok(progressing(STALE));
     }
-    let ready = values.text(READY.0)?;
-    if matches!(ready, "True" | "") && !values.is_true(RECONCILING)? && !values.is_true(STALLED)? {
+    let is_stalled = values.is_true(STALLED)?;
+    let is_healthy = match values.text(READY.0)? {
+        // What says itself that it is ready is healthy, as with a failure that Kubernetes leaves behind.
+        "True" => true,
+        "" => !is_stalled,
+        _ => false,
+    };
+    if is_healthy && !values.is_true(RECONCILING)? {
         return Ok(Judgement::Healthy);
     }
-    match values.is_true(STALLED)? {
-        true => Ok(Judgement::Failed { detail: "it is stalled".to_owned() }),
+    match is_stalled {
+        true => Ok(failed("it is stalled")),
         false => Ok(progressing("it is not ready")),
     }
 }

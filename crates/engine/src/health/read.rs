@@ -1,6 +1,7 @@
 //! Reading a work's health from what the agent reports about its objects.
 
 use std::cell::OnceCell;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use aviary_api::ManifestWork;
@@ -48,13 +49,15 @@ pub(crate) fn of_work(object: &ManifestWork, addon: &str) -> WorkHealth {
     let intact = written.is_some_and(|written| *written == configs_digest(configs));
     let reported = object.status.as_ref().and_then(|status| status.resource_status.as_ref());
     let reported = Reports::new(reported.map_or(&[], |status| status.manifests.as_slice()));
+    let unmarked = manifests.iter().filter(|manifest| digest_of(manifest).is_none());
+    let asked = Asked { configs, unmarked: unmarked.filter_map(ObjectId::of).collect() };
     let judged = manifests.iter().enumerate().filter_map(|(at, manifest)| {
         let (probe, id) = (probe_of(manifest)?, ObjectId::of(manifest)?);
-        let (digest, is_named) = (digest_of(manifest), asks_for_name(configs, probe, id));
-        let proof = match (digest, is_named) {
-            (Some(digest), false) => Proof::Digest(digest),
-            (digest, true) => Proof::Name { digest },
-            (None, false) => return None,
+        let is_named = || asked.for_name(probe, id);
+        let proof = match digest_of(manifest) {
+            Some(digest) if !probe.create_only || !is_named() => Proof::Digest(digest),
+            None if !is_named() => return None,
+            digest => Proof::Name { digest },
         };
         Some(judge(probe, id, &proof, reported.find(at, id)))
     });
@@ -73,16 +76,43 @@ enum Proof {
     },
 }
 
-/// Whether the agent is asked for the name of the object.
-fn asks_for_name(configs: &[ManifestConfigOption], probe: &Probe, id: ObjectId<'_>) -> bool {
-    configs.iter().any(|entry| {
-        let known = &entry.resource_identifier;
-        known.name == id.name
-            && known.namespace.as_deref().unwrap_or_default() == id.namespace
-            && known.group.as_deref().unwrap_or_default() == id.group
-            && (probe.resource.is_empty() || known.resource == probe.resource)
-            && entry.feedback_rules.iter().flat_map(|rule| &rule.json_paths).any(|path| path.name == NAME)
-    })
+/// What the agent is asked for.
+struct Asked<'a> {
+    configs: &'a [ManifestConfigOption],
+    /// The objects that carry no digest.
+    unmarked: Vec<ObjectId<'a>>,
+}
+
+impl Asked<'_> {
+    /// Whether it is asked for the name of the object.
+    fn for_name(&self, probe: &Probe, id: ObjectId<'_>) -> bool {
+        self.configs.iter().any(|entry| {
+            let known = &entry.resource_identifier;
+            known.name == id.name
+                && known.namespace.as_deref().unwrap_or_default() == id.namespace
+                && known.group.as_deref().unwrap_or_default() == id.group
+                && entry.feedback_rules.iter().flat_map(|rule| &rule.json_paths).any(|path| path.name == NAME)
+                && match probe.resource {
+                    "" => self.is_plural_of(&known.resource, id),
+                    resource => known.resource == resource,
+                }
+        })
+    }
+
+    /// Whether an entry names this object, of those of its group and name. An entry has the plural,
+    /// and a custom resource only its kind: the kind counts that the plural is most like.
+    fn is_plural_of(&self, resource: &str, id: ObjectId<'_>) -> bool {
+        let others = self.unmarked.iter().filter(|other| ObjectId { kind: id.kind, ..**other } == id);
+        others.map(|other| likeness(resource, other.kind)).max() <= Some(likeness(resource, id.kind))
+    }
+}
+
+/// How much a plural looks like that of a kind: with how many letters of it the plural begins, and
+/// how few more it has.
+fn likeness(resource: &str, kind: &str) -> (usize, Reverse<usize>) {
+    let letters = kind.chars().flat_map(char::to_lowercase);
+    let shared = letters.zip(resource.chars()).take_while(|(a, b)| a == b).count();
+    (shared, Reverse(kind.len()))
 }
 
 /// What an agent reports about the objects of a work. It may be about any number of other objects.
@@ -115,7 +145,7 @@ impl<'a> Reports<'a> {
 }
 
 /// The object that a report is about.
-fn subject(report: &ManifestCondition) -> ObjectId<'_> {
+pub(super) fn subject(report: &ManifestCondition) -> ObjectId<'_> {
     fn text(field: &Option<String>) -> &str {
         field.as_deref().unwrap_or_default()
     }
@@ -171,7 +201,7 @@ fn judge_values(
         Judgement::Healthy if binding == BoundTo::Other => Health::Kept { why: why(CREATED_ONCE) },
         Judgement::Healthy => Health::Healthy,
         Judgement::Progressing { detail, tolerable } => Health::Progressing { why: said(detail), tolerable },
-        Judgement::Failed { detail } => Health::Failed { why: said(detail) },
+        Judgement::Failed { detail, tolerable } => Health::Failed { why: said(detail), tolerable },
     })
 }
 

@@ -113,7 +113,8 @@ fn told(health: &Health) -> String {
         Health::Progressing { why, tolerable: true } => format!("Progressing, tolerable  {why}"),
         Health::Progressing { why, .. } => format!("Progressing  {why}"),
         Health::Unknown { why } => format!("Unknown  {why}"),
-        Health::Failed { why } => format!("Failed  {why}"),
+        Health::Failed { why, tolerable: true } => format!("Failed, tolerable  {why}"),
+        Health::Failed { why, .. } => format!("Failed  {why}"),
     }
 }
 
@@ -157,7 +158,7 @@ fn entry(work: &Value, at: usize, live: &Value) -> Value {
         text(&known["group"]) == group
             && text(&known["name"]) == text(&meta["name"])
             && text(&known["namespace"]) == text(&meta["namespace"])
-            && text(&known["resource"]).starts_with(&text(&live["kind"]).to_lowercase()[..2])
+            && is_plural_of(&text(&known["resource"]), &text(&live["kind"]))
     });
     let paths = rules.and_then(|entry| entry["feedbackRules"].as_array()).into_iter().flatten();
     let paths = paths.flat_map(|rule| rule["jsonPaths"].as_array().cloned().unwrap_or_default());
@@ -184,6 +185,14 @@ fn entry(work: &Value, at: usize, live: &Value) -> Value {
             {"type": "StatusFeedbackSynced", "status": "True"},
         ],
     })
+}
+
+fn is_plural_of(resource: &str, kind: &str) -> bool {
+    let kind = kind.to_lowercase();
+    let stem = kind.strip_suffix('y').map(|stem| format!("{stem}ies"));
+    [Some(format!("{kind}s")), Some(format!("{kind}es")), stem]
+        .iter()
+        .any(|one| one.as_deref() == Some(resource))
 }
 
 /// The value at a path in the dialect of OCM's agent: `.a.b`, `\.` for a dot in a key, and

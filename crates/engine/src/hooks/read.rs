@@ -40,7 +40,7 @@ fn of_hook(manifest: &Value, report: Option<&ManifestCondition>) -> Health {
     };
     match (about_it && completed, about_it && failed) {
         (true, _) => Health::Healthy,
-        (_, true) => Health::Failed { why: why("the hook has failed") },
+        (_, true) => Health::Failed { why: why("the hook has failed"), tolerable: false },
         _ => Health::Progressing { why: why("the hook has not completed"), tolerable: false },
     }
 }

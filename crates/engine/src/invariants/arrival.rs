@@ -77,8 +77,10 @@ fn is_proved_healthy(observed: &Observed, instance: &Instance, work: &Work) -> b
         Health::Healthy => true,
         Health::NotProbed => !must_be_probed(instance),
         Health::Kept { .. } => has_returned(observed, instance),
-        Health::Progressing { tolerable, .. } => tolerable && had_arrived(),
-        Health::Unknown { .. } | Health::Failed { .. } => false,
+        Health::Progressing { tolerable, .. } | Health::Failed { tolerable, .. } => {
+            tolerable && had_arrived()
+        }
+        Health::Unknown { .. } => false,
     }
 }
 

@@ -25,7 +25,8 @@ pub(super) fn choose(view: &RolloutView<'_>, ledger: &Ledger, moves: &mut [Vec<M
         .cohorts()
         .enumerate()
         .filter(|(_, (cohort, standing))| {
-            let is_unprobed = cohort.facts.instance.as_ref().is_some_and(|instance| instance.is_unprobed);
+            let is_unprobed =
+                cohort.facts.instance.as_ref().is_some_and(|instance| instance.unprobed.is_some());
             is_unprobed && cohort.facts.is_reachable() && **standing == CohortStanding::Settled
         })
         .map(|(at, (cohort, _))| (at, cohort))

@@ -445,7 +445,7 @@ impl<'a> Judge<'a> {
         }
         let unhealthy = evidence.health.why().filter(|_| evidence.holds_placed && evidence.answered);
         let grace = instance.health_grace(self.now).filter(|_| unhealthy.is_some());
-        if let (Health::Failed { why }, Some(_), None) = (&evidence.health, unhealthy, grace) {
+        if let (Health::Failed { why, .. }, Some(_), None) = (&evidence.health, unhealthy, grace) {
             return (Flight::Failed { why: why.clone() }, None);
         }
         let limit = self.governor.spec.rollout.progress_deadline;

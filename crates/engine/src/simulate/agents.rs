@@ -127,7 +127,8 @@ impl Answer {
             Self::Available { .. } | Self::Refused => Health::Healthy,
             Self::Unready(pods) => Health::Progressing { why: why(pods.detail()), tolerable: false },
             Self::Exceeded(pods) => {
-                Health::Failed { why: why(&format!("{}; its progress deadline has passed", pods.detail())) }
+                let why = why(&format!("{}; its progress deadline has passed", pods.detail()));
+                Health::Failed { why, tolerable: false }
             }
             Self::Unavailable | Self::Crashed { .. } => {
                 Health::Progressing { why: why(Pods::Exit.detail()), tolerable: false }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::ocm::{self, Awaited};
-use super::wording::{drafts, final_words};
+use super::wording::{ILL, drafts, final_words, with_numbers_of};
 use super::{Stated, set};
 use crate::clock::{ClockStart, Doubt, RevisionClock};
 use crate::configs::{ConfigRef, GroupResource, Overrides, Pin, Revision};
@@ -267,6 +267,26 @@ impl StatusDraft<'_> {
         }
     }
 
+    /// Tells of bad health. Other words for it count as a change, so that the next are not written
+    /// for a minute.
+    fn state_ill(&mut self, kind: &'static str, words: Words) {
+        let Self { instance, now, .. } = *self;
+        self.state(kind, words);
+        let said = instance.status.condition(kind);
+        let is_reworded = |next: &ObservedCondition| {
+            said.is_some_and(|said| said.status == next.status && said.message != next.message)
+        };
+        if self.status.condition(kind).is_some_and(is_reworded) {
+            let stated = self.status.conditions.iter_mut().filter(|one| one.kind == kind);
+            stated.for_each(|one| one.since = Some(now));
+        }
+    }
+
+    /// Other words for bad health wait for a minute after those before.
+    fn has_just_said_otherwise(&self, said: Option<&ObservedCondition>, message: &str) -> bool {
+        said.is_some_and(|said| said.message != *message && quiet_until(said.since, self.now).is_some())
+    }
+
     fn is_ocm(&self) -> bool {
         self.fleet.observed.served.is_ocm()
     }
@@ -333,7 +353,24 @@ impl StatusDraft<'_> {
         }
         self.state(conditions::MANIFEST_APPLIED, ocm::manifests(evidence.failure.is_none()));
         if let Some(words) = self.wording(progress) {
-            self.state(conditions::PROGRESSING, words);
+            self.state_progress(progress, words);
+        }
+    }
+
+    /// `Progressing`. Of a failure that the agent reports as bad health, other words are written at
+    /// most once a minute.
+    fn state_progress(&mut self, progress: &InstanceProgress, words: Words) {
+        const KIND: &str = conditions::PROGRESSING;
+        let is_ill = matches!(progress, InstanceProgress::Failed { .. })
+            && self.instance.evidence.failure.is_none()
+            && self.instance.evidence.health.why().is_some();
+        if !is_ill {
+            return self.state(KIND, words);
+        }
+        let said =
+            self.status.condition(KIND).filter(|said| said.status == words.0 && said.reason == words.1);
+        if !self.has_just_said_otherwise(said, &words.2) {
+            self.state_ill(KIND, words);
         }
     }
 
@@ -367,7 +404,7 @@ impl StatusDraft<'_> {
         match progress {
             InstanceProgress::Failed { .. } => {
                 let said = self.status.condition(conditions::PROGRESSING);
-                words.map(|words| with_numbers_of(said, words))
+                words.map(|words| with_numbers_of(said, words, &self.instance.evidence.health))
             }
             _ => words,
         }
@@ -471,7 +508,7 @@ impl StatusDraft<'_> {
                 |said: &ObservedCondition| said.status == "False" && said.reason.is(Reason::is_success);
             let said = self.status.condition(conditions::PROGRESSING);
             if !(as_found && said.is_some_and(says_done)) {
-                self.state(conditions::PROGRESSING, words);
+                self.state_progress(progress, words);
             }
             let problem = match progress {
                 InstanceProgress::Stuck { problem, .. } => Some(problem),
@@ -498,7 +535,10 @@ impl StatusDraft<'_> {
             let as_found = as_found && self.says_true_too(conditions::AVAILABLE, &words);
             let is_held = self.is_quiet(said, words.0 == "True") || self.has_just_said_ill(said, &words);
             if !as_found && (is_moving || !is_held) {
-                self.state(conditions::AVAILABLE, words);
+                match ILL.contains(&words.1) {
+                    true => self.state_ill(conditions::AVAILABLE, words),
+                    false => self.state(conditions::AVAILABLE, words),
+                }
             }
         }
     }
@@ -524,19 +564,14 @@ impl StatusDraft<'_> {
             true => ocm::available(words, &self.fleet.observed.addon.name),
             false => words,
         };
-        if is_ill { with_numbers_of(said, words) } else { words }
+        if is_ill { with_numbers_of(said, words, &self.instance.evidence.health) } else { words }
     }
 
-    /// Bad health that changes its kind, as when a report comes and goes, is written at most once a
-    /// minute.
-    fn has_just_said_ill(&self, said: Option<&ObservedCondition>, (status, reason, _): &Words) -> bool {
-        said.is_some_and(|said| {
-            let is_ill = |of: Reason| said.reason == of;
-            ILL.contains(reason)
-                && ILL.into_iter().any(is_ill)
-                && said.status != *status
-                && quiet_until(said.since, self.now).is_some()
-        })
+    /// Bad health that changes, as when a report comes and goes or another object is worse, is written
+    /// at most once a minute.
+    fn has_just_said_ill(&self, said: Option<&ObservedCondition>, (_, reason, message): &Words) -> bool {
+        let said = said.filter(|said| ILL.into_iter().any(|ill| said.reason == ill));
+        ILL.contains(reason) && self.has_just_said_otherwise(said, message)
     }
 
     /// Another manager has brought it here, and all is well: what that manager says of it stays
@@ -702,19 +737,6 @@ impl StatusDraft<'_> {
 fn is_ahead(condition: &ObservedCondition, now: Timestamp) -> bool {
     condition.since.is_some_and(|since| since > now)
         || ClockStart::read(&condition.message).is_some_and(|start| start.at > now)
-}
-
-/// The reasons of `Available` that tell of bad health, in our words and in OCM's.
-const ILL: [Reason; 4] =
-    [Reason::HealthUnknown, Reason::WorkloadUnhealthy, Reason::NoProbeResult, Reason::ProbeUnavailable];
-
-/// The message that was given stays if only its numbers change: each would be a write per cluster.
-fn with_numbers_of(said: Option<&ObservedCondition>, (status, reason, message): Words) -> Words {
-    let plain = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
-    let same = said.filter(|said| {
-        said.status == status && said.reason == reason && plain(&said.message) == plain(&message)
-    });
-    (status, reason, same.map_or(message, |said| said.message.clone()))
 }
 
 /// Status, reason and message of a condition.

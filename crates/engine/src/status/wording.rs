@@ -4,7 +4,8 @@
 use aviary_api::names::UNKNOWN_VERSION;
 
 use super::instance::{InstanceProgress, Words};
-use crate::observed::StatusFields;
+use crate::health::{Health, without_digits};
+use crate::observed::{ObservedCondition, StatusFields};
 use crate::problem::Problem;
 use crate::reason::Reason;
 
@@ -78,4 +79,29 @@ fn stuck(first: bool, problem: &Problem, goes_back: bool) -> String {
         problem if first => format!("install failed: {problem}"),
         problem => format!("upgrade failed: {problem}"),
     }
+}
+
+/// The reasons of `Available` that tell of bad health, in our words and in OCM's.
+pub(super) const ILL: [Reason; 4] =
+    [Reason::HealthUnknown, Reason::WorkloadUnhealthy, Reason::NoProbeResult, Reason::ProbeUnavailable];
+
+/// The message that was given stays if only its numbers change: each would be a write per cluster.
+/// Another object is more than another number, also if only a digit of its name is another.
+pub(super) fn with_numbers_of(
+    said: Option<&ObservedCondition>,
+    (status, reason, message): Words,
+    health: &Health,
+) -> Words {
+    let named = health.object().and_then(|object| {
+        let (head, detail) = message.split_once(object)?;
+        Some((message.get(..head.len() + object.len())?, detail))
+    });
+    let (named, detail) = named.unwrap_or(("", &message));
+    let same = said.filter(|said| {
+        let before = said.message.strip_prefix(named);
+        said.status == status
+            && said.reason == reason
+            && before.is_some_and(|before| without_digits(before) == without_digits(detail))
+    });
+    (status, reason, same.map_or_else(|| message.clone(), |said| said.message.clone()))
 }

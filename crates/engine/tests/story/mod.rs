@@ -136,6 +136,7 @@ impl Mood {
             }),
             Self::Broken => Some(Health::Failed {
                 why: why("1 of 3 replicas updated, 3 available; its progress deadline has passed"),
+                tolerable: false,
             }),
             Self::Degraded => {
                 Some(Health::Progressing { why: why("2 of 3 updated replicas available"), tolerable: true })

@@ -69,8 +69,9 @@ fn what_an_agent_does_not_report_is_no_value() {
 fn workloads_have_the_numbers_of_a_real_cluster() {
     use ObjectState::{Down, Exceeded, Healthy, Looping, LoopingOn, Unready};
     let told = |kind: &str, state: ObjectState| {
-        let object = json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "a"}, "spec": {"replicas": 3}});
-        let status = status(&GroupVersionKind::gvk("apps", "v1", kind), &object, state);
+        let group = if kind == "ReplicationController" { "" } else { "apps" };
+        let object = json!({"kind": kind, "metadata": {"name": "a"}, "spec": {"replicas": 3}});
+        let status = status(&GroupVersionKind::gvk(group, "v1", kind), &object, state);
         let count = |field: &str| status[field].as_i64().unwrap_or(0);
         let counts = ["updatedReplicas", "replicas", "availableReplicas"].map(count);
         (counts, status.get("conditions").is_some())
@@ -81,6 +82,8 @@ fn workloads_have_the_numbers_of_a_real_cluster() {
     assert_eq!(told("StatefulSet", Healthy), ([3, 3, 3], false));
     assert_eq!(told("StatefulSet", Unready), ([1, 3, 2], false));
     assert_eq!(told("ReplicaSet", Unready), ([0, 3, 3], false));
+    assert_eq!(told("ReplicationController", Unready), ([0, 3, 3], false));
+    assert_eq!(told("ReplicationController", Down), ([0, 3, 0], false));
     let said = |state: ObjectState| {
         let object = json!({"spec": {"replicas": 3}});
         let status = status(&GroupVersionKind::gvk("apps", "v1", "Deployment"), &object, state);
@@ -92,6 +95,28 @@ fn workloads_have_the_numbers_of_a_real_cluster() {
     assert_eq!(said(Looping), "True True ReplicaSetUpdated");
     assert_eq!(said(LoopingOn), "True False ProgressDeadlineExceeded");
     assert_eq!(said(Down), "False True NewReplicaSetAvailable");
+}
+
+/// An API server fills in the replicas, without which a probe takes the report for incomplete.
+#[test]
+fn a_replication_controller_has_the_replicas_that_nobody_wrote() {
+    let object =
+        json!({"apiVersion": "v1", "kind": "ReplicationController", "metadata": {"name": "a"}, "spec": {}});
+    let paths = [("replicas", ".spec.replicas"), ("available", ".status.availableReplicas")];
+    let value = |name: &str| json!({"name": name, "fieldValue": {"type": "Integer", "integer": 1}});
+    let expected = vec![value("replicas"), value("available")];
+    assert_eq!(ask(&object, "JSONPaths", &paths), Feedback::Found(expected));
+}
+
+/// Deployments and Pods report since when they are available.
+#[test]
+fn conditions_have_the_time_of_their_last_change() {
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {}});
+    for (object, condition) in [(deployment(), "Available"), (pod, "Ready")] {
+        let path = format!(r#".status.conditions[?(@.type=="{condition}")].lastTransitionTime"#);
+        let value = json!({"name": "since", "fieldValue": {"type": "String", "string": SINCE}});
+        assert_eq!(ask(&object, "JSONPaths", &[("since", &path)]), Feedback::Found(vec![value]));
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use aviary_controller::View;
 use aviary_engine::configs::{Pin, Revision};
 use aviary_engine::fleet::Fleet;
-use aviary_engine::health::Health;
+use aviary_engine::health::{Health, NOT_BOUND};
 use aviary_engine::name::ClusterName;
 use aviary_engine::observed::{Cluster, Observed, ObservedCondition, Seen, StatusFields, Work};
 use aviary_engine::reason::Reason;
@@ -228,15 +228,17 @@ fn condition_story(condition: &ObservedCondition) -> ConditionStory {
 }
 
 /// What is known about the health of a work's objects, in words.
-fn health(work: &Work) -> String {
+fn health(work: &Work, renders: bool) -> String {
     match &work.health {
         // A work with nothing to probe is healthy once it is applied.
         Health::Healthy | Health::NotProbed if work.applied != Seen::Yes => "unknown: not applied".to_owned(),
         Health::Healthy => "healthy".to_owned(),
+        // Its own manager renders it: nothing of what the agent reports speaks against it.
+        Health::NotProbed if !renders => format!("nothing against it ({NOT_BOUND})"),
         Health::NotProbed => "not probed".to_owned(),
         Health::Progressing { why, .. } => format!("not healthy: {why}"),
         Health::Unknown { why } | Health::Kept { why } => format!("unknown: {why}"),
-        Health::Failed { why } => format!("failed: {why}"),
+        Health::Failed { why, .. } => format!("failed: {why}"),
     }
 }
 
@@ -265,7 +267,7 @@ fn works(observed: &Observed, cluster: &ClusterName, status: Option<&StatusField
         generation: work.generation,
         applied: seen(&work.applied),
         available: seen(&work.available),
-        health: health(work),
+        health: health(work, observed.renders_templates()),
         as_told: as_told(work),
         deleting: work.deleting,
     };

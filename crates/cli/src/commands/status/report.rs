@@ -123,8 +123,9 @@ impl StatusReport {
                 let count = plan.report.not_probed;
                 not_probed.extend((count > 0).then(|| {
                     format!(
-                        "not probed: {} of {addon} have works of an earlier version of Aviary",
-                        counted(count, "cluster")
+                        "not probed: {} of {addon} have works {}",
+                        counted(count, "cluster"),
+                        plan.report.maker_of_not_probed()
                     )
                 }));
                 AddOnState::of(observed, &plan)

@@ -344,3 +344,62 @@ fn a_job_is_marked_with_the_namespace_of_the_agent_only_if_it_depends_on_it() {
     let dependent = || migrate("{{INSTALL_NAMESPACE}}");
     assert_ne!(mark(dependent(), "one"), mark(dependent(), "other"));
 }
+
+fn issued(kind: &str) -> Value {
+    object("cert-manager.io/v1", kind)
+}
+
+/// The author's entry for a custom resource: it tells the plural.
+fn rule(resource: &str, strategy: Option<&str>) -> Value {
+    let mut rule = json!({"resourceIdentifier": {
+        "group": "cert-manager.io", "resource": resource, "name": "greeter", "namespace": "greeter",
+    }});
+    if let Some(strategy) = strategy {
+        rule["updateStrategy"] = json!({"type": strategy});
+    }
+    rule
+}
+
+/// Custom resources of one group, name and namespace, of which each says whether it is ready.
+fn issued_health(kinds: &[(&str, &str)], configs: Value) -> String {
+    let manifests: Vec<Value> = kinds.iter().map(|(kind, _)| issued(kind)).collect();
+    let mut work = Template::of(&manifests).configs(configs).work();
+    let live = |(at, (_, ready)): (usize, &(&str, &str))| {
+        let status = json!({"conditions": [{"type": "Ready", "status": ready}]});
+        applied(&work, at, &json!({"metadata": {"generation": 1}, "status": status}))
+    };
+    let live: Vec<Value> = kinds.iter().enumerate().map(live).collect();
+    report(&mut work, &live);
+    health(&work) + "\n"
+}
+
+/// The kind of a custom resource is told by its plural: of two with the same name, one may be
+/// created only once, and the other is updated, or not probed at all.
+#[test]
+fn custom_resources_of_one_name_are_told_apart() {
+    for strategy in ["CreateOnly", "ReadOnly"] {
+        let one_bound = || json!([rule("certificates", Some(strategy)), rule("issuers", None)]);
+        let one_probed = || json!([rule("certificates", Some(strategy))]);
+        let both_unbound =
+            json!([rule("certificaterequests", Some(strategy)), rule("certificates", Some(strategy))]);
+        let told = [
+            issued_health(&[("Issuer", "True"), ("Certificate", "True")], one_bound()),
+            issued_health(&[("Issuer", "False"), ("Certificate", "True")], one_bound()),
+            issued_health(&[("Issuer", "True"), ("Certificate", "False")], one_bound()),
+            issued_health(&[("Issuer", "True"), ("Certificate", "True")], one_probed()),
+            issued_health(&[("Certificate", "False"), ("Issuer", "True")], one_probed()),
+            issued_health(&[("Certificate", "True"), ("CertificateRequest", "True")], one_probed()),
+            issued_health(&[("CertificateRequest", "True"), ("Certificate", "False")], both_unbound),
+        ];
+        expect![[r#"
+            Healthy
+            Progressing  Issuer greeter/greeter: it is not ready
+            Progressing  Certificate greeter/greeter: it is not ready (not bound to the revision)
+            Healthy
+            Progressing  Certificate greeter/greeter: it is not ready (not bound to the revision)
+            Healthy
+            Progressing  Certificate greeter/greeter: it is not ready (not bound to the revision)
+        "#]]
+        .assert_eq(&told.concat());
+    }
+}

@@ -77,6 +77,7 @@ fn a_deployment_in_every_other_state() {
         &[
             ("an old replica runs on", replicas([3, 4, 4], &[AVAILABLE, UPDATING])),
             ("pods cannot be created", replicas([1, 2, 2], &[AVAILABLE, UPDATING, refused])),
+            ("one of eleven cannot be created", at(replicas([10, 10, 10], &[AVAILABLE, NEW, refused]), 11)),
             ("healthy beats an old deadline", replicas([3, 3, 3], &[AVAILABLE, EXCEEDED])),
             ("healthy beats an old refusal", replicas([3, 3, 3], &[AVAILABLE, NEW, refused])),
             (
@@ -526,6 +527,11 @@ fn a_custom_resource_by_the_conventions_of_kstatus() {
         ("reconciled", live(2, &[("Ready", "True", ""), ("Reconciling", "False", "")])),
         ("stalled", live(2, &[("Ready", "False", ""), ("Stalled", "True", "")])),
         ("ready, and an older generation", live(1, &[("Ready", "True", "")])),
+        (
+            "stalled, and says itself that it is ready",
+            live(2, &[("Ready", "True", ""), ("Stalled", "True", "")]),
+        ),
+        ("stalled, and nothing else", live(2, &[("Stalled", "True", "")])),
         ("stalled, and an older generation", live(1, &[("Stalled", "True", "")])),
         ("ready, and no observedGeneration", live(0, &[("Ready", "True", "")])),
         ("other conditions only", live(2, &[("Synced", "False", "")])),

@@ -88,3 +88,56 @@ fn well_known_feedback() {
     "#]]
     .assert_eq(&cases.concat());
 }
+
+/// What a workload in use may lack is in its manifest, as its own manager rendered it.
+#[test]
+fn well_known_feedback_of_a_workload_whose_manifest_tells_what_it_tolerates() {
+    let of = |kind: &str, strategy: Value, values: &[(&str, i64)]| {
+        let spec = match kind {
+            "Deployment" => json!({"strategy": strategy}),
+            _ => json!({"updateStrategy": strategy}),
+        };
+        let meta = json!({"name": "a", "namespace": "ns"});
+        let manifest = json!({"apiVersion": "apps/v1", "kind": kind, "metadata": meta, "spec": spec});
+        let values: Vec<(&str, Value)> = values.iter().map(|(name, value)| (*name, json!(value))).collect();
+        let mut reported = report(kind, &values);
+        reported[0]["resourceMeta"]["group"] = json!("apps");
+        let work = json!({
+            "metadata": {"name": "own", "generation": 2},
+            "spec": {"workload": {"manifests": [manifest]}},
+            "status": {"resourceStatus": {"manifests": reported}},
+        });
+        told(&read(&work).health) + "\n"
+    };
+    let deployment = |strategy: Value, available: i64| {
+        of("Deployment", strategy, &[("Replicas", 4), ("AvailableReplicas", available)])
+    };
+    let daemon_set = |strategy: Value, ready: i64| {
+        of("DaemonSet", strategy, &[("DesiredNumberScheduled", 10), ("NumberReady", ready)])
+    };
+    let cases = [
+        deployment(json!({}), 3),
+        deployment(json!({}), 2),
+        deployment(json!({"type": "Recreate"}), 3),
+        deployment(json!({"rollingUpdate": {"maxUnavailable": 2}}), 2),
+        deployment(json!({"rollingUpdate": {"maxUnavailable": "100%"}}), 0),
+        deployment(json!({"rollingUpdate": {"maxUnavailable": "many"}}), 3),
+        daemon_set(json!({}), 9),
+        daemon_set(json!({}), 8),
+        daemon_set(json!({"rollingUpdate": {"maxUnavailable": "15%"}}), 8),
+        of("StatefulSet", json!({}), &[("Replicas", 4), ("AvailableReplicas", 3)]),
+    ];
+    expect![[r#"
+        Progressing, tolerable  Deployment ns/a: 3 of 4 replicas available (not bound to the revision)
+        Progressing  Deployment ns/a: 2 of 4 replicas available (not bound to the revision)
+        Progressing  Deployment ns/a: 3 of 4 replicas available (not bound to the revision)
+        Progressing, tolerable  Deployment ns/a: 2 of 4 replicas available (not bound to the revision)
+        Progressing  Deployment ns/a: 0 of 4 replicas available (not bound to the revision)
+        Progressing  Deployment ns/a: 3 of 4 replicas available (not bound to the revision)
+        Progressing, tolerable  DaemonSet ns/a: ready on 9 of 10 nodes (not bound to the revision)
+        Progressing  DaemonSet ns/a: ready on 8 of 10 nodes (not bound to the revision)
+        Progressing, tolerable  DaemonSet ns/a: ready on 8 of 10 nodes (not bound to the revision)
+        Progressing  StatefulSet ns/a: 3 of 4 replicas available (not bound to the revision)
+    "#]]
+    .assert_eq(&cases.concat());
+}
