@@ -2,7 +2,9 @@
 
 #![allow(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]
 
+use aviary_api::crds::CONVERTED;
 use aviary_hub::security::Role;
+use aviary_hub::{Converter, HubOptions};
 use aviary_testing::Process;
 use expect_test::expect;
 use jiff::{SignedDuration, Timestamp};
@@ -88,6 +90,36 @@ fn a_kind_that_is_missing_is_in_the_way() {
         report["inTheWay"],
         json!([format!("the hub does not serve {name}: install it with aviary manifests")])
     );
+}
+
+/// The conversion webhook of a hub is dead. That shows only where an object has to be converted.
+#[test]
+fn a_served_version_that_cannot_be_read_is_reported() {
+    let converter = Converter::new(|_, _| Err("connection refused".to_owned()));
+    let converters = CONVERTED.iter().map(|name| ((*name).to_owned(), converter.clone())).collect();
+    let world = World::on_hub("preflight-dead", HubOptions { converters, ..HubOptions::default() });
+    let config = json!({"url": "https://127.0.0.1:1/convert"});
+    let webhook = json!({"conversionReviewVersions": ["v1"], "clientConfig": config});
+    let conversion = json!({"strategy": "Webhook", "webhook": webhook});
+    world.block_on(aviary_testing::prepare_ocm_hub(&world.client, Some(&conversion)));
+    let version = |report: &Value, name: &str| {
+        let mut kinds = report["kinds"].as_array().unwrap().iter();
+        let kind = kinds.find(|kind| kind["name"] == CONVERTED[0]).unwrap();
+        let mut versions = kind["versions"].as_array().unwrap().iter();
+        versions.find(|version| version["name"] == name).unwrap().clone()
+    };
+    let report = world.json("preflight -o json", 0);
+    assert_eq!(version(&report, "v1beta1"), json!({"name": "v1beta1", "problem": null, "notTried": true}));
+    assert_eq!(version(&report, "v1alpha1"), json!({"name": "v1alpha1", "problem": null, "notTried": false}));
+    assert!(world.run("preflight").contains("v1beta1 not tried"), "{}", world.run("preflight"));
+
+    world.give(json!({"apiVersion": ADDONS, "kind": "ClusterManagementAddOn", "metadata": {"name": "helloworld"}, "spec": {}}));
+    let report = world.json("preflight -o json", 0);
+    let problem = version(&report, "v1beta1")["problem"].as_str().unwrap().to_owned();
+    assert!(problem.contains("connection refused"), "{problem}");
+    assert_eq!(version(&report, "v1alpha1")["problem"], Value::Null);
+    let text = world.run("preflight");
+    assert!(text.contains("not v1beta1") && text.contains("connection refused"), "{text}");
 }
 
 #[test]
@@ -238,6 +270,12 @@ fn what_is_ours_is_removed_and_nothing_else() {
     world.give(namespace("c1"));
     world.give(marked("ClusterManagementAddOn", None));
     world.give(marked("ManagedClusterAddOn", Some("c1")));
+    let theirs = json!({"type": "Available", "status": "True", "reason": "Up", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let clock = json!({"type": "RevisionHealthy", "status": "True", "reason": "Healthy", "lastTransitionTime": "2026-01-01T00:00:00Z",
+        "message": "revision 0123456789ab started at 2026-01-01T00:00:00Z"});
+    let mut instance = marked("ManagedClusterAddOn", Some("c1"));
+    instance["status"] = json!({"conditions": [clock, theirs]});
+    world.block_on(aviary_testing::put_status(&world.client, &instance));
     world.give(json!({
         "apiVersion": "apps/v1", "kind": "ControllerRevision",
         "metadata": {"name": "ours", "namespace": "open-cluster-management", "finalizers": ["example.com/held"],
@@ -284,7 +322,7 @@ fn what_is_ours_is_removed_and_nothing_else() {
 
     world.give(lease("open-cluster-management", "aviary-registration", 100));
     let found = json!({
-        "add-ons: term": 1, "instances: marker and term": 1, "leases": 2, "role bindings of registration": 1,
+        "add-ons: term": 1, "instances: marker and term": 1, "instances: condition RevisionHealthy": 1, "leases": 2, "role bindings of registration": 1,
         "roles of registration": 1, "service accounts of registration": 1,
         "rollout records": 0, "stored revisions": 1, "works: what they were rendered from": 1,
     });
@@ -293,6 +331,8 @@ fn what_is_ours_is_removed_and_nothing_else() {
     assert_eq!(world.get("ManagedClusterAddOn", "c1/helloworld"), before, "nothing is written without --yes");
     assert_eq!(world.json("cleanup --yes -o json", 0), json!({"removed": true, "counts": found}));
 
+    let conditions = world.get("ManagedClusterAddOn", "c1/helloworld")["status"]["conditions"].clone();
+    assert_eq!(conditions, json!([theirs]));
     for (kind, name) in [("ClusterManagementAddOn", "helloworld"), ("ManagedClusterAddOn", "c1/helloworld")] {
         let metadata = world.get(kind, name)["metadata"].clone();
         assert_eq!(
@@ -307,7 +347,7 @@ fn what_is_ours_is_removed_and_nothing_else() {
         "as OCM's manager would have left it"
     );
     let nothing = json!({
-        "add-ons: term": 0, "instances: marker and term": 0, "leases": 0, "role bindings of registration": 0,
+        "add-ons: term": 0, "instances: marker and term": 0, "instances: condition RevisionHealthy": 0, "leases": 0, "role bindings of registration": 0,
         "roles of registration": 0, "service accounts of registration": 0,
         "rollout records": 0, "stored revisions": 0, "works: what they were rendered from": 0,
     });
@@ -360,6 +400,8 @@ fn after_a_take_over_an_upgrade_and_a_cleanup_only_what_ocm_knows_is_left() {
     {
         let metadata = world.get(kind, name)["metadata"].clone();
         let text = json!([metadata["annotations"], metadata["labels"], metadata["finalizers"]]).to_string();
+        let status = world.get(kind, name)["status"].to_string();
+        assert!(!status.contains("RevisionHealthy"), "{kind}: {status}");
         assert!(!text.contains("manager-") && !text.contains("installed-by-strategy"), "{kind}: {text}");
     }
 }

@@ -50,8 +50,9 @@ impl Checker<'_> {
 
 /// How many objects the assigned template deploys.
 fn deployed(observed: &Observed, instance: &Instance) -> usize {
-    let manifests = instance.status.told().filter_map(|pin| {
-        let content = observed.content(pin).filter(|_| *pin.config.kind.resource == *"addontemplates")?;
+    let template = instance.status.told().find(|pin| *pin.config.kind.resource == *"addontemplates");
+    let manifests = template.into_iter().filter_map(|pin| {
+        let content = observed.content(pin)?;
         content.pointer("/spec/agentSpec/workload/manifests")?.as_array()
     });
     let is_hook = |manifest: &&Value| {
