@@ -711,9 +711,9 @@ fn rule_7_works_of_another_renderer_are_not_rewritten() {
         for later in ["0s", "1h"] {
             story.run(&format!("wait {later}"));
             let planned = plan(&story.world.observed, story.now);
+            assert!(planned.report.clusters.iter().all(|one| one.decision == Decision::Settled));
             let writes: Vec<_> = planned.writes().collect();
             assert!(writes.is_empty(), "{renderer}: {:?}", writes.first());
-            assert!(planned.report.clusters.iter().all(|one| one.decision == Decision::Settled));
         }
         story.run("rollout prod version=v2 RollingUpdate 3\n settle");
         assert_eq!(count(&story, |work| work.version.as_deref() == Some("v2")), 9, "{renderer}");
