@@ -335,7 +335,13 @@ fn rule_5_available_names_the_object_and_is_not_written_again_for_other_numbers(
         p1  version desired v1 current v1 last -
         p1  Progressing False Succeed: install completed with no errors.
         p1  Configured True ConfigurationsConfigured: all configurations are resolved
-        p1  Available False WorkloadUnhealthy: Job install: it has failed
+        p1  Available False WorkloadUnhealthy: Job install-1: it has failed
+        -- the Job of another version
+        p1  addonhubconfigs desired v1@b433cd0d applied v1@b433cd0d
+        p1  version desired v1 current v1 last -
+        p1  Progressing False Succeed: install completed with no errors.
+        p1  Configured True ConfigurationsConfigured: all configurations are resolved
+        p1  Available False WorkloadUnhealthy: Job install-2: it has failed
         -- well again
         p1  addonhubconfigs desired v1@b433cd0d applied v1@b433cd0d
         p1  version desired v1 current v1 last -
@@ -647,7 +653,21 @@ fn rule_4_a_failure_within_its_workload_s_tolerance_does_not_unsettle_a_cluster(
         }
         story.run(&format!("note tolerable: {tolerable}\n settle\n show clusters\n show p1"));
     }
-    expect![[r#""#]].assert_eq(&story.told);
+    expect![[r#"
+        -- tolerable: true
+        p1  addonhubconfigs desired v1@b433cd0d applied v1@b433cd0d
+        p1  version desired v1 current v1 last -
+        p1  Progressing False Succeed: install completed with no errors.
+        p1  Configured True ConfigurationsConfigured: all configurations are resolved
+        p1  Available True WorksAvailable: all works are available
+        -- tolerable: false
+        p1               in flight v1       applied but not available: Deployment a/a: 10 of 11 replicas updated, 10 available; its pods cannot be created
+        p1  addonhubconfigs desired v1@b433cd0d applied v1@b433cd0d
+        p1  version desired v1 current v1 last -
+        p1  Progressing False Succeed: install completed with no errors.
+        p1  Configured True ConfigurationsConfigured: all configurations are resolved
+        p1  Available False WorkloadUnhealthy: Deployment a/a: 10 of 11 replicas updated, 10 available; its pods cannot be created
+    "#]].assert_eq(&story.told);
 }
 
 /// A cluster that has failed stays failed with every report of its agent.

@@ -269,7 +269,8 @@ impl Instructions<'_> {
                 let resource = entry.pointer("/resourceIdentifier/resource")?.as_str()?;
                 (resource.starts_with(&stem) && matches(entry, id, resource)).then_some(resource)
             });
-            resources.into_iter().next()
+            // The plural of a kind is shorter than that of one whose name begins like it.
+            resources.min_by_key(|resource| resource.len())
         };
         defined.or_else(named).map(str::to_owned)
     }

@@ -121,7 +121,10 @@ impl Health {
         self.why().zip(self.object()).is_some_and(|(why, object)| {
             let before = message.split_once(object).map(|(_, detail)| detail);
             let detail = why.get(object.len()..).unwrap_or_default();
-            before.is_some_and(|before| without_digits(before) == without_digits(detail))
+            before.is_some_and(|before| {
+                before.starts_with(':') == detail.starts_with(':')
+                    && without_digits(before) == without_digits(detail)
+            })
         })
     }
 

@@ -101,7 +101,11 @@ pub(super) fn with_numbers_of(
         let before = said.message.strip_prefix(named);
         said.status == status
             && said.reason == reason
-            && before.is_some_and(|before| without_digits(before) == without_digits(detail))
+            && before.is_some_and(|before| {
+                // The name of the other object may go on with a digit.
+                (named.is_empty() || before.starts_with(':') == detail.starts_with(':'))
+                    && without_digits(before) == without_digits(detail)
+            })
     });
     (status, reason, same.map_or_else(|| message.clone(), |said| said.message.clone()))
 }

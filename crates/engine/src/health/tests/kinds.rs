@@ -60,7 +60,7 @@ fn a_deployment_in_the_four_measured_states() {
         &expect![[r#"
             good: Healthy
             never ready, at first: Progressing, tolerable  Deployment greeter/greeter: 1 of 3 replicas updated, 3 available
-            never ready: Failed  Deployment greeter/greeter: 1 of 3 replicas updated, 3 available; its progress deadline has passed
+            never ready: Failed, tolerable  Deployment greeter/greeter: 1 of 3 replicas updated, 3 available; its progress deadline has passed
             exits 1 at start, at first: Progressing  Deployment greeter/greeter: 1 of 3 replicas updated, 2 available
             exits 1 at start: Failed  Deployment greeter/greeter: 1 of 3 replicas updated, 2 available; its progress deadline has passed
             crashes after it was ready: Progressing  Deployment greeter/greeter: 0 of 3 updated replicas available
@@ -107,6 +107,7 @@ fn a_deployment_in_every_other_state() {
         &expect![[r#"
             an old replica runs on: Progressing, tolerable  Deployment greeter/greeter: old replicas still running: 1
             pods cannot be created: Failed  Deployment greeter/greeter: 1 of 3 replicas updated, 2 available; its pods cannot be created
+            one of eleven cannot be created: Failed, tolerable  Deployment greeter/greeter: 10 of 11 replicas updated, 10 available; its pods cannot be created
             healthy beats an old deadline: Healthy
             healthy beats an old refusal: Healthy
             paused half-way: Progressing  Deployment greeter/greeter: 1 of 3 replicas updated, 3 available; it is paused
@@ -548,6 +549,8 @@ fn a_custom_resource_by_the_conventions_of_kstatus() {
         reconciled: Healthy
         stalled: Failed  Widget greeter/greeter: it is stalled
         ready, and an older generation: Progressing  Widget greeter/greeter: its controller has not processed the latest change yet
+        stalled, and says itself that it is ready: Healthy
+        stalled, and nothing else: Failed  Widget greeter/greeter: it is stalled
         stalled, and an older generation: Progressing  Widget greeter/greeter: its controller has not processed the latest change yet
         ready, and no observedGeneration: Healthy
         other conditions only: Healthy
