@@ -295,7 +295,7 @@ impl<'a> Judge<'a> {
             // Healthy works of another revision mean that it is in flight from that revision.
             let moving = !instance.arrived_once() && (evidence.installed || evidence.healthy);
             let broken = !moving && !evidence.healthy;
-            let share = instance.share_elsewhere(moving);
+            let share = instance.share_elsewhere();
             return CohortStanding::Elsewhere { moving, broken, reachable, share };
         }
         let clock = self.clock(instance, target);
