@@ -105,6 +105,7 @@ impl CohortStanding {
     pub(super) fn is_assigned(&self) -> bool {
         match self {
             Self::Settled | Self::Absent | Self::Fresh { .. } | Self::LeftOut(_) => true,
+            Self::Aside(Wait::Terminating) => true,
             Self::OnTarget { share, had_arrived, .. } => *had_arrived || *share != BudgetShare::Full,
             Self::Elsewhere { .. } | Self::Stuck { .. } | Self::Aside(_) => false,
         }
@@ -364,11 +365,11 @@ impl<'a> Judge<'a> {
         joined.then(|| gate.clone())
     }
 
-    /// Whether its assigned revision is one that this placement has rolled out.
     fn is_listed(&self, placement: &PlacementName) -> bool {
         self.strategy.placements().iter().any(|spec| spec.name == *placement)
     }
 
+    /// Whether its assigned revision is one that this placement has rolled out.
     fn ever_rolled_out(&self, instance: &InstanceFacts<'_>) -> bool {
         let recorded = self.governor.recorded.into_iter();
         let recorded = recorded.flat_map(|recorded| [&recorded.known_good, &recorded.applied]).flatten();
