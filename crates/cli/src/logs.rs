@@ -1,8 +1,12 @@
 //! Logging of long-running commands to standard error, as text or as JSON.
 //!
-//! Each event is one line. Control characters in it are escaped, whatever component logs it.
+//! Each event is one line. Control characters in it are escaped, whatever component logs it. So are
+//! those in the message of a panic, which may quote what others wrote.
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, Write};
+use std::panic;
+use std::thread;
 
 use anyhow::{Context as _, anyhow};
 use aviary_api::visible::{visible, visible_json};
@@ -45,6 +49,25 @@ const WITHOUT_REQUESTS: &str = "kube_client::client=off,kube_runtime=off";
 /// Installs the logger. From now on, events go to standard error.
 pub(crate) fn start(args: &LogArgs) -> anyhow::Result<()> {
     start_with(args, &without_requests(&args.log))
+}
+
+/// From now on, the message of a panic is one line without control characters. A panic of one pass
+/// does not end the manager, so its message is a line of the log like any other.
+pub(crate) fn escape_panics() {
+    panic::set_hook(Box::new(|panic| {
+        let thread = thread::current();
+        let line = panic_line(thread.name().unwrap_or("<unnamed>"), &panic.to_string());
+        // If the stream is closed, there is nothing left to do.
+        let _ = writeln!(io::stderr(), "{line}");
+        let backtrace = Backtrace::capture();
+        if backtrace.status() == BacktraceStatus::Captured {
+            let _ = writeln!(io::stderr(), "{backtrace}");
+        }
+    }));
+}
+
+fn panic_line(thread: &str, panic: &str) -> String {
+    visible(&format!("thread '{thread}' {panic}")).at_most(LONGEST).to_string()
 }
 
 /// Whoever names the client in the filter gets what it logs.
@@ -203,6 +226,14 @@ mod tests {
         let event: Value = serde_json::from_str(line).unwrap();
         assert_eq!(event["message"], HOSTILE);
         assert_eq!(event["cluster"], HOSTILE);
+    }
+
+    #[test]
+    fn h4_the_message_of_a_panic_is_one_line_without_control_characters() {
+        let line = panic_line("tokio-runtime-worker", &format!("panicked at src/plan.rs:1:1:\n{HOSTILE}"));
+        assert!(!line.chars().any(is_hidden), "{line:?}");
+        assert!(line.starts_with("thread 'tokio-runtime-worker' panicked at src/plan.rs:1:1:"), "{line}");
+        assert!(panic_line("main", &"é".repeat(LONGEST)).len() < LONGEST + 10);
     }
 
     #[test]

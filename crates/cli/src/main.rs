@@ -76,6 +76,7 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
+    logs::escape_panics();
     let arguments: Vec<OsString> = env::args_os().collect();
     let program = display_name(arguments.first());
     let mut definition = named(Cli::command(), &program);

@@ -629,17 +629,17 @@ fn report(
 /// afterwards.
 fn leaving(observed: &Observed, now: Timestamp) -> Plan {
     let report = Plan::left_alone("it is being deleted, and its instances with it").report;
-    if !observed.instances.has_guarded() && observed.revisions.held.is_empty() {
-        return Plan { report, ..Plan::default() };
-    }
-    let fleet = Fleet::line_up(observed);
     let mut drafts = Drafts::default();
-    let recheck_at = hooks::draft::leaving(&fleet, now, &mut drafts);
     let mut abandoned = install::abandoned(&observed.instances, &observed.clusters);
     // OCM's registration removes them on its hubs.
     let is_ocm = observed.served.is_ocm();
     abandoned.retain(|delete| !is_ocm && !observed.refused.contains_key(&delete.cluster));
     drafts.extend(Step::Delete, abandoned.into_iter().map(Write::Delete));
+    if !observed.instances.has_guarded() && observed.revisions.held.is_empty() {
+        return Plan::new(drafts, Vec::new(), report, None);
+    }
+    let fleet = Fleet::line_up(observed);
+    let recheck_at = hooks::draft::leaving(&fleet, now, &mut drafts);
     let released = hooks::draft::released(observed, &fleet);
     drafts.extend(Step::Forget, released.into_iter().map(Write::Forget));
     Plan::new(drafts, Vec::new(), report, recheck_at)

@@ -128,13 +128,13 @@ pub enum Problem {
     TemplateMalformed { template: Text, why: String },
     #[error("template {template} has {manifest} twice")]
     ManifestDuplicate { template: Text, manifest: String },
-    #[error("template {template}: {manifest} has more than {} KiB after its variables are filled in, more than a work can carry", WORK_LIMIT / 1024)]
+    #[error("template {template}: {manifest} has more than {} KiB once it is rendered, more than a work can carry", WORK_LIMIT / 1024)]
     ManifestTooLarge { template: Text, manifest: String },
     #[error("template {template}: agentSpec has more than {} KiB beside its manifests", OPTIONS_LIMIT / 1024)]
     OptionsTooLarge { template: Text },
     #[error("AddOnTemplate {template}: {object} changes under its old name, and {why}")]
     CreatedOnce { template: Text, object: String, why: NoEffect },
-    #[error("template {template}: its manifests have more than {} KiB in total after their variables are filled in", TEMPLATE_LIMIT / 1024)]
+    #[error("template {template}: its manifests have more than {} KiB in total once they are rendered", TEMPLATE_LIMIT / 1024)]
     TemplateTooLarge { template: Text },
     #[error("template {template} uses the variable {variable}, which is not defined")]
     VariableUnknown { template: Text, variable: String },

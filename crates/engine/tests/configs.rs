@@ -655,7 +655,51 @@ fn rule_6_a_broken_override_of_an_instance_that_was_never_installed_holds_no_slo
 }
 
 #[test]
-fn rule_6_a_broken_override_holds_its_slot_until_the_agent_has_answered_the_last_move() {
+fn rule_6_silent_overrides_that_were_started_last_start_last_in_the_rollout_after_next_too() {
+    check(
+        &format!(
+            "{DEPLOY}
+            config A v1
+            config B v2
+            config C v3
+            deploy open-cluster-management/all X=1
+            deploy a1/own X=2
+            deploy a2/own X=2
+            place prod: a1..a6
+            rollout prod config=A deploy=open-cluster-management/all RollingUpdate 2
+            settle
+            user a1 {{ configs: [ {{ group: addon.open-cluster-management.io, resource: addondeploymentconfigs, namespace: a1, name: own }} ] }}
+            user a2 {{ configs: [ {{ group: addon.open-cluster-management.io, resource: addondeploymentconfigs, namespace: a2, name: own }} ] }}
+            pass
+            stuck a1 a2
+            rollout prod config=B deploy=open-cluster-management/all RollingUpdate 2
+            settle
+            note both are silent, were started last, and hold the two slots
+            show clusters
+            rollout prod config=C deploy=open-cluster-management/all RollingUpdate 2
+            pass 2
+            note the others go first
+            show clusters
+            settle
+            show clusters
+            show status"
+        ),
+        &expect![[r#"
+            -- both are silent, were started last, and hold the two slots
+            a1..a2 (2)       in flight v2       updating
+            -- the others go first
+            a1..a2 (2)       hold      v2       budget full: 2 of 2 in flight
+            a3..a4 (2)       in flight v3       updating
+            a5..a6 (2)       hold      v2       budget full: 2 of 2 in flight
+            a1..a2 (2)       in flight v3       updating
+            prod  True Upgrading  6/6 upgrading...
+                desired all+C good all+A applied all+A
+        "#]],
+    );
+}
+
+#[test]
+fn rule_6_a_silent_override_that_was_started_waits_again_in_the_next_rollout() {
     check(
         "
         template v1 v2 v3
@@ -683,8 +727,8 @@ fn rule_6_a_broken_override_holds_its_slot_until_the_agent_has_answered_the_last
         &expect![[r#"
             -- a1 is told v2 and its agent says nothing; then v3 is wanted
             a1               in flight v2       updating
-            a1               in flight v3       updating
-            b1               hold      v2       budget full: 1 of 1 in flight
+            a1               hold      v2       budget full: 1 of 1 in flight
+            b1               in flight v3       updating
         "#]],
     );
 }

@@ -259,3 +259,66 @@ fn of_two_works_that_are_not_available_the_same_one_is_always_named() {
     "#]]
     .assert_eq(&story.told);
 }
+
+#[test]
+fn a_cluster_that_joins_stays_also_where_a_straggler_keeps_the_known_good_revision_unfinished() {
+    check(
+        "
+        config A v0.9.0
+        config B v0.10.0
+        config C v0.13.0
+        place canary: c1
+        place other: o1
+        place prod: p1 p2
+        rollout prod config=A Canary 2 canary=canary
+        rollout canary config=A
+        rollout other config=A
+        settle
+        fail p2
+        rollout other config=C
+        rollout prod config=B Canary 2 canary=canary
+        rollout canary config=B
+        settle
+        fail c1
+        rollout prod config=C Canary 2 canary=canary
+        rollout canary config=C
+        settle
+        note p2 fails for good, and the canary fails C; then o1 leaves the other placement for prod
+        place other:
+        place prod: o1 p1 p2
+        settle
+        show clusters
+        show status
+        show o1
+        note it moves when the gate opens
+        ack c1
+        settle
+        show clusters
+        show status",
+        &expect![[r#"
+            -- p2 fails for good, and the canary fails C; then o1 leaves the other placement for prod
+            c1               failed    v0.13.0  failed: work reports Applied=False: boom
+            o1               hold      v0.13.0  canary default/canary: 1 of 1 not passed, first c1
+            p1               hold      v0.10.0  canary default/canary: 1 of 1 not passed, first c1
+            p2               failed    v0.10.0  failed: work reports Applied=False: boom
+            prod  False UpgradeFailed  2/3 upgrade failed: completed with failures, 1 failed: p2
+                desired C good B applied A
+            canary  False UpgradeFailed  1/1 upgrade failed: completed with failures, 1 failed: c1
+                desired C good B applied B
+            other  False InstallSucceed  0/0 the placement selects no cluster
+                desired C good C applied C
+            o1  addonhubconfigs desired C@aa8d94f3 applied C@aa8d94f3
+            o1  version desired v0.13.0 current v0.13.0 last v0.9.0
+            o1  Progressing False UpgradeSucceed: upgrade completed with no errors.
+            o1  Configured True ConfigurationsConfigured: all configurations are resolved
+            -- it moves when the gate opens
+            p2               failed    v0.13.0  failed: work reports Applied=False: boom
+            prod  False UpgradeFailed  3/3 upgrade failed: completed with failures, 1 failed: p2
+                desired C good C applied A
+            canary  False UpgradeSucceed  1/1 upgrade completed with no errors.
+                desired C good C applied C
+            other  False InstallSucceed  0/0 the placement selects no cluster
+                desired C good C applied C
+        "#]],
+    );
+}

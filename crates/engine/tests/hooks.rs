@@ -154,6 +154,19 @@ fn on_deletion_the_hooks_complete_before_anything_is_removed() {
 }
 
 #[test]
+fn a_placement_stays_complete_while_hooks_run_for_an_instance_that_somebody_deleted() {
+    let mut story = installed(&json!({}));
+    story.run("note before\n show status");
+    let before = story.told.split_off(story.told.rfind("prod").expect("its status"));
+    story.run(
+        "wait 1h\n stuck a1\n remove a1\n pass 3\n note while the hooks run\n show status\n show progress",
+    );
+    assert!(before.contains("2/2 install completed"), "{before}");
+    assert!(story.told.contains("1/2 install completed with no errors."), "{}", story.told);
+    story.run("ack a1\n settle");
+}
+
+#[test]
 fn a_hook_that_failed_or_was_evicted_is_run_again() {
     let mut story = installed(&json!({}));
     story.run("stuck a1\n remove a1\n pass 2");

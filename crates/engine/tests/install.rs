@@ -1,6 +1,7 @@
 //! The install controller, rule by rule (chapter 4 of the rules).
 
 use crate::story::{Story, check, cluster};
+use aviary_engine::plan::{Write, plan};
 use expect_test::expect;
 
 #[test]
@@ -265,6 +266,38 @@ fn rule_4_a_deleting_cluster_loses_every_instance_also_a_users() {
             a2               hold      -        the cluster is being deleted
         "#]],
     );
+}
+
+/// The writes for a settled fleet of which one cluster is being deleted.
+fn with_a_deleting_cluster(prepare: impl Fn(&mut Story)) -> Vec<String> {
+    let mut story = Story::new();
+    story.run("config A v1\n defaults config=A\n place prod: a1 a2\n rollout prod\n settle\n delete a1");
+    prepare(&mut story);
+    let plan = plan(&story.world.observed, story.now);
+    let deleted = plan.writes().filter_map(|write| match write {
+        Write::Delete(delete) => Some(delete.cluster.to_string()),
+        _ => None,
+    });
+    deleted.collect()
+}
+
+#[test]
+fn rule_4_a_deleting_cluster_loses_its_instance_also_while_its_add_on_is_being_deleted() {
+    assert_eq!(with_a_deleting_cluster(|story| story.world.observed.addon.deleting = true), ["a1"]);
+    let none: [&str; 0] = [];
+    let is_ocm = |story: &mut Story| {
+        story.run("hub ocm");
+        story.world.observed.addon.deleting = true;
+    };
+    assert_eq!(with_a_deleting_cluster(is_ocm), none, "OCM's registration deletes it");
+}
+
+#[test]
+fn rule_4_nothing_is_deleted_of_an_add_on_that_manages_itself_nor_on_a_hub_of_ocm() {
+    let none: [&str; 0] = [];
+    assert_eq!(with_a_deleting_cluster(|_| {}), ["a1"]);
+    assert_eq!(with_a_deleting_cluster(|story| story.world.observed.addon.self_managed = true), none);
+    assert_eq!(with_a_deleting_cluster(|story| story.run("hub ocm")), none);
 }
 
 #[test]

@@ -194,7 +194,7 @@ fn rule_2_a_template_that_cannot_be_rendered_is_reported_and_writes_no_work() {
         a1  Progressing False InstallFailed: install failed: template tpl: manifests[0] has no metadata.name
         a1  Progressing False InstallFailed: install failed: template tpl: manifests[0] has no apiVersion
         a1  Progressing False InstallFailed: install failed: template tpl has Secret s twice
-        a1  Progressing False InstallFailed: install failed: template tpl: ConfigMap settings has more than 400 KiB after its variables are filled in, more than a work can carry
+        a1  Progressing False InstallFailed: install failed: template tpl: ConfigMap settings has more than 400 KiB once it is rendered, more than a work can carry
     "#]].assert_eq(&told);
 }
 
@@ -365,8 +365,8 @@ fn h1_variables_cannot_make_a_template_larger_than_a_work_or_than_an_add_on_may_
     let few_large = (0..12).map(|i| config_map(format!("m{i}"), "{{V}}".repeat(20_000))).collect();
     let many_small = (0..400).map(|i| config_map(format!("m{i}"), "{{V}}".repeat(90))).collect();
     for (manifests, why) in [
-        (few_large, "ConfigMap default/m0 has more than 400 KiB after its variables are filled in"),
-        (many_small, "its manifests have more than 12800 KiB in total after their variables are filled in"),
+        (few_large, "ConfigMap default/m0 has more than 400 KiB once it is rendered"),
+        (many_small, "its manifests have more than 12800 KiB in total once they are rendered"),
     ] {
         let mut story = Story::new();
         story.put_template(&template(manifests));
@@ -379,6 +379,63 @@ fn h1_variables_cannot_make_a_template_larger_than_a_work_or_than_an_add_on_may_
             story.told
         );
     }
+}
+
+/// What a deployment config adds is added to every container, and a container may be two bytes.
+#[test]
+fn h1_what_is_added_to_containers_cannot_make_a_manifest_larger_than_a_work() {
+    let deployment = |containers: Value| {
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "agent", "namespace": "default" },
+            "spec": { "template": { "spec": { "containers": containers } } },
+        })
+    };
+    let subjects = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": { "name": "agent", "namespace": "default" },
+        "roleRef": {}, "subjects": vec![json!({}); 10_000],
+    });
+    let long = "x".repeat(500_000);
+    let empty = || deployment(json!(vec![json!({}); 59_000]));
+    let images = deployment(json!(vec![json!({ "image": "a" }); 10_000]));
+    let large = "has more than 400 KiB";
+    let dense = "has more than 60000 values or 12000 maps";
+    for (manifest, config, why) in [
+        (empty(), json!({ "proxyConfig": { "httpProxy": long } }), large),
+        (empty(), json!({ "proxyConfig": { "httpProxy": "a", "httpsProxy": "b", "noProxy": "c" } }), dense),
+        (empty(), json!({ "resourceRequirements": [{ "containerID": "*:*:*", "resources": {} }] }), dense),
+        (
+            empty(),
+            json!({ "resourceRequirements": [{ "containerID": "*:*:*", "resources": { "a": long } }] }),
+            large,
+        ),
+        (images, json!({ "registries": [{ "source": "a", "mirror": long }] }), large),
+        (subjects, json!({ "agentInstallNamespace": "x".repeat(5000) }), large),
+    ] {
+        let mut story = ready(&json!([manifest]), &config);
+        story.run("settle\n show a1");
+        assert!(story.told.contains(why), "{why}: {:.300}", story.told);
+        assert!(story.world.observed.works.is_empty());
+    }
+    // What fits is rendered as before.
+    let manifest = deployment(json!(vec![json!({ "name": "a" }); 1000]));
+    let config = json!({ "proxyConfig": { "httpProxy": "a" } });
+    assert_eq!(rendered(&json!([manifest]), &config).len(), 1);
+}
+
+/// The kinds that a template defines are worked out before its manifests are counted.
+#[test]
+fn h1_many_definitions_with_long_groups_are_too_large() {
+    let definition = |number: usize| {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": format!("c{number}") },
+            "spec": { "group": "{{V}}" },
+        })
+    };
+    let manifests: Vec<Value> = (0..3000).map(definition).collect();
+    let config = json!({ "customizedVariables": [{ "name": "V", "value": "x".repeat(390_000) }] });
+    let mut story = ready(&json!(manifests), &config);
+    story.run("settle\n show a1");
+    assert!(story.told.contains("its manifests have more than 12800 KiB in total"), "{:.300}", story.told);
 }
 
 #[test]

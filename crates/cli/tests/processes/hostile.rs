@@ -40,7 +40,30 @@ async fn h1_a_template_that_expands_without_end_costs_the_manager_less_than_64_m
         "resource": "addondeploymentconfigs", "namespace": "default", "name": "huge"}]),
     ))
     .await;
-    until_told(hub, "has more than 400 KiB after its variables are filled in").await;
+    until_told(hub, "has more than 400 KiB once it is rendered").await;
+    victim.assert_small();
+}
+
+/// A proxy is added to every container, and a container may be two bytes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn h1_a_long_proxy_for_many_containers_costs_the_manager_less_than_64_mb() {
+    let desk = desk("processes-proxy");
+    let victim = Victim::start(&desk, 3).await;
+    let hub = &victim.hub;
+    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "wide", "namespace": "default"},
+        "spec": {"template": {"spec": {"containers": vec![json!({}); 1000]}}}});
+    hub.put(template("wide", "wide", &[deployment])).await;
+    hub.put(json!({"apiVersion": VERSION, "kind": "AddOnDeploymentConfig",
+        "metadata": {"name": "wide", "namespace": "default"},
+        "spec": {"proxyConfig": {"httpProxy": "x".repeat(1 << 20)}}}))
+        .await;
+    hub.put(addon(
+        "wide",
+        &json!([{"group": "addon.open-cluster-management.io",
+        "resource": "addondeploymentconfigs", "namespace": "default", "name": "wide"}]),
+    ))
+    .await;
+    until_told(hub, "Deployment default/wide has more than 400 KiB").await;
     victim.assert_small();
 }
 

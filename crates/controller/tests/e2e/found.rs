@@ -236,7 +236,7 @@ async fn variables_that_expand_without_end_fail_one_add_on_and_no_other() {
     world.put(crate::objects::named_addon("huge", &[placement])).await;
     world
         .until("huge", "its author is told", |addon| {
-            message(addon, "prod").contains("has more than 400 KiB after its variables are filled in")
+            message(addon, "prod").contains("has more than 400 KiB once it is rendered")
         })
         .await;
     world.put(addon(&[place("prod", "one", update_all())])).await;

@@ -317,15 +317,11 @@ impl InstanceFacts<'_> {
     }
 
     /// The share in the budget of an instance that is assigned another revision than its target,
-    /// and may be in flight.
-    pub(crate) fn share_elsewhere(&self, moving: bool) -> BudgetShare {
-        let by_user = || self.clock.as_ref().is_some_and(|clock| clock.doubt == Some(Doubt::ByUser));
-        match self.doubt_before_start() {
-            None => BudgetShare::Full,
-            // Its placement moved it there, and its agent has not answered.
-            Some(_) if moving && !self.evidence.answered && !by_user() => BudgetShare::SlotOnly,
-            Some(_) => BudgetShare::None,
-        }
+    /// and may be in flight. If its override may be at fault, it has not started for the target,
+    /// whatever it was started for before: otherwise those that never answer would keep their slots
+    /// in every rollout that follows.
+    pub(crate) fn share_elsewhere(&self) -> BudgetShare {
+        BudgetShare::doubted(self.doubt_before_start())
     }
 
     /// The share in the budget of an instance on which nothing was ever applied: at its first start

@@ -3,7 +3,7 @@
 use super::{Checker, governor, includes, is_installed, is_rolling};
 use crate::clock::RevisionClock;
 use crate::configs::{ConfigRef, GroupResource};
-use crate::name::ClusterName;
+use crate::name::{ClusterName, PlacementName};
 use crate::observed::{InstallPlacement, Instance, Lookup, Observed};
 
 impl Checker<'_> {
@@ -59,11 +59,16 @@ pub(super) fn is_within_reach(observed: &Observed, instance: &Instance, config: 
     })
 }
 
-/// Whether it was last moved by another placement, and this one has a gate and has not begun to
-/// move everybody.
+/// Whether it was last moved by another placement, and this one has a gate. While this one moves
+/// everybody to its known good revision, the other must still be listed: this one may have had its
+/// name.
 pub(super) fn has_joined(observed: &Observed, spec: &InstallPlacement, instance: &Instance) -> bool {
     let came_from = RevisionClock::carried_by(&instance.status).and_then(|clock| clock.placement);
+    let is_listed = |placement: &PlacementName| {
+        observed.addon.strategy.placements().iter().any(|other| other.name == *placement)
+    };
     spec.rollout.canary.is_some()
-        && !is_rolling(observed, spec)
-        && came_from.is_some_and(|placement| placement != spec.name)
+        && came_from.is_some_and(|placement| {
+            placement != spec.name && (is_listed(&placement) || !is_rolling(observed, spec))
+        })
 }

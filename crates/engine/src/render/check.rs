@@ -92,9 +92,14 @@ impl Prepared {
         let template = || self.template.clone();
         let shown = || identity(manifest).unwrap_or_default();
         let too_large = || Problem::ManifestTooLarge { template: template(), manifest: shown() };
+        let too_dense = || {
+            let why = format!("rendered, {}", Unkeepable::TooDense);
+            Problem::TemplateMalformed { template: template(), why }
+        };
         let filled = self.fill(manifest).map_err(|unfilled| match unfilled {
             Unfilled::Unknown(variable) => Problem::VariableUnknown { template: template(), variable },
             Unfilled::TooLarge => too_large(),
+            Unfilled::TooDense => too_dense(),
         })?;
         let text = hash::canonical(&filled);
         let size = text.len() + variables::cluster_names_in(&text) * names::MAX_NAME;
@@ -104,8 +109,7 @@ impl Prepared {
         // What is added to pods, such as tolerations, is added to each of them.
         density.add(Density::of_text(text.as_bytes()));
         if density.is_too_much() {
-            let why = Unkeepable::TooDense;
-            return Err(Problem::TemplateMalformed { template: template(), why: format!("rendered, {why}") });
+            return Err(too_dense());
         }
         if let Some(key) = instruct::reserved_annotation(&filled) {
             let why = format!("the annotation {key} is reserved: remove it from {}", shown());
@@ -123,7 +127,7 @@ impl Prepared {
             Unfilled::Unknown(variable) => {
                 Problem::VariableUnknown { template: self.template.clone(), variable }
             }
-            Unfilled::TooLarge => {
+            Unfilled::TooLarge | Unfilled::TooDense => {
                 malformed("manifestConfigs are too large once their variables are filled in".to_owned())
             }
         })?;

@@ -7,7 +7,11 @@
 use k8s_openapi::ByteString;
 use serde_json::{Map, Value, json};
 
+use super::WORK_LIMIT;
+use super::variables::Unfilled;
 use crate::configs::ConfigRef;
+use crate::content::Density;
+use crate::hash;
 use crate::problem::Problem;
 
 /// The variable with the path of the kubeconfig for the hub.
@@ -167,8 +171,10 @@ impl Decorations {
         Ok(())
     }
 
-    /// Adds to a manifest whose variables are filled in.
-    pub(super) fn add_to(&self, manifest: &mut Value) {
+    /// Adds to a manifest whose variables are filled in. Stops before it has added more than a
+    /// manifest may have: a short manifest can list very many containers.
+    pub(super) fn add_to(&self, manifest: &mut Value) -> Result<(), Unfilled> {
+        let mut room = Room::default();
         let resource = match (group(manifest), manifest.get("kind").and_then(Value::as_str)) {
             ("apps", Some("Deployment")) => Some("deployments"),
             ("apps", Some("DaemonSet")) => Some("daemonsets"),
@@ -178,34 +184,55 @@ impl Decorations {
         if let Some(resource) = resource
             && let Some(pod) = manifest.pointer_mut("/spec/template/spec").and_then(Value::as_object_mut)
         {
-            self.add_to_pod(pod, resource, &name);
+            self.add_to_pod(pod, resource, &name, &mut room)?;
         }
-        self.put_into_namespace(manifest);
+        self.put_into_namespace(manifest, &mut room)
     }
 
-    fn add_to_pod(&self, pod: &mut Map<String, Value>, resource: &str, workload: &str) {
+    fn add_to_pod(
+        &self,
+        pod: &mut Map<String, Value>,
+        resource: &str,
+        workload: &str,
+        room: &mut Room,
+    ) -> Result<(), Unfilled> {
+        let added = self.size_in_container();
         for container in pod.get_mut("containers").and_then(Value::as_array_mut).into_iter().flatten() {
             let name = container.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
             let Some(container) = container.as_object_mut() else { continue };
+            room.take(added)?;
             let environment = self.environment.iter();
             append(container, "env", environment.map(|(name, value)| json!({"name": name, "value": value})));
             append(container, "volumeMounts", self.mounts.iter().cloned());
             if let Some(Value::String(image)) = container.get_mut("image") {
-                *image = mirrored(&self.registries, image);
+                let mirrored = mirrored(&self.registries, image);
+                room.take(Size::of_bytes(mirrored.len().saturating_sub(image.len())))?;
+                *image = mirrored;
             }
             let id = [resource, workload, &name];
             let matches =
                 |pattern: &[String; 3]| pattern.iter().zip(id).all(|(one, is)| one == "*" || one == is);
             if let Some((_, wanted)) = self.resources.iter().rev().find(|(pattern, _)| matches(pattern)) {
+                room.take(Size::of_field(container, "resources", Size::of(wanted)))?;
                 container.insert("resources".to_owned(), wanted.clone());
             }
         }
         append(pod, "volumes", self.volumes.iter().cloned());
+        Ok(())
+    }
+
+    /// What every container gets.
+    fn size_in_container(&self) -> Size {
+        let environment = self.environment.iter().map(|(name, value)| Size {
+            bytes: r#"{"name":"","value":""}"#.len() + name.len() + value.len(),
+            density: Density { values: 3, maps: 1 },
+        });
+        environment.chain(self.mounts.iter().map(Size::of)).fold(Size::default(), Size::and)
     }
 
     /// An object without a namespace is taken as cluster-scoped.
-    fn put_into_namespace(&self, manifest: &mut Value) {
-        let Some(namespace) = &self.namespace else { return };
+    fn put_into_namespace(&self, manifest: &mut Value, room: &mut Room) -> Result<(), Unfilled> {
+        let Some(namespace) = &self.namespace else { return Ok(()) };
         if let Some(own) = manifest.pointer_mut("/metadata/namespace").filter(|own| own.as_str() != Some(""))
         {
             *own = namespace.as_str().into();
@@ -214,6 +241,7 @@ impl Decorations {
             Some("RoleBinding" | "ClusterRoleBinding") => {
                 let subjects = manifest.get_mut("subjects").and_then(Value::as_array_mut);
                 for subject in subjects.into_iter().flatten().filter_map(Value::as_object_mut) {
+                    room.take(Size::of_field(subject, "namespace", Size::of_bytes(namespace.len())))?;
                     subject.insert("namespace".to_owned(), namespace.as_str().into());
                 }
             }
@@ -224,6 +252,53 @@ impl Decorations {
             }
             _ => {}
         }
+        Ok(())
+    }
+}
+
+/// How much is added to a manifest: never more than what it has more of afterwards.
+#[derive(Clone, Copy, Debug, Default)]
+struct Size {
+    bytes: usize,
+    density: Density,
+}
+
+impl Size {
+    fn of(value: &Value) -> Self {
+        let text = hash::canonical(value);
+        Self { bytes: text.len(), density: Density::of_text(text.as_bytes()) }
+    }
+
+    fn of_bytes(bytes: usize) -> Self {
+        Self { bytes, density: Density::default() }
+    }
+
+    /// A field that is set in this map. A map without any field takes much less memory.
+    fn of_field(map: &Map<String, Value>, key: &str, value: Self) -> Self {
+        let density = Density { values: 0, maps: usize::from(map.is_empty()) };
+        value.and(Self { bytes: key.len(), density })
+    }
+
+    fn and(mut self, other: Self) -> Self {
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.density.add(other.density);
+        self
+    }
+}
+
+/// What was added to a manifest so far.
+#[derive(Default)]
+struct Room {
+    taken: Size,
+}
+
+impl Room {
+    fn take(&mut self, size: Size) -> Result<(), Unfilled> {
+        self.taken = self.taken.and(size);
+        if self.taken.bytes > WORK_LIMIT {
+            return Err(Unfilled::TooLarge);
+        }
+        if self.taken.density.is_too_much() { Err(Unfilled::TooDense) } else { Ok(()) }
     }
 }
 

@@ -227,7 +227,7 @@ impl Prepared {
         }
         let builtins = Builtin { addon: &self.addon, version: self.version.as_deref() };
         variables::fill(&mut filled, &self.defined, &builtins, WORK_LIMIT)?;
-        self.decorations.add_to(&mut filled);
+        self.decorations.add_to(&mut filled)?;
         Ok(filled)
     }
 
@@ -246,14 +246,26 @@ impl Prepared {
         self.decorations.namespace().unwrap_or(of_instance)
     }
 
-    /// The kinds that the template defines, without their schemas.
+    /// The kinds that the template defines, without their schemas. They are worked out before the
+    /// manifests are checked: those beyond what all of these may have are left out.
     fn definitions(&self) -> Vec<Value> {
+        let builtins = Builtin { addon: &self.addon, version: self.version.as_deref() };
+        let mut left = TEMPLATE_LIMIT;
         let definitions = self.raw_manifests().iter().filter(|one| is_definition(one));
         let names = definitions.map(|one| {
             let field = |path| one.pointer(path).cloned().unwrap_or_default();
             json!({"spec": {"group": field("/spec/group"), "names": field("/spec/names")}})
         });
-        names.filter_map(|names| self.fill(&names).ok()).collect()
+        let filled = names.map_while(|mut names| {
+            let most = left.min(WORK_LIMIT);
+            match variables::fill(&mut names, &self.defined, &builtins, most) {
+                Ok(unused) => left -= most - unused,
+                Err(Unfilled::Unknown(_)) => return Some(None),
+                Err(Unfilled::TooLarge | Unfilled::TooDense) => return None,
+            }
+            Some(Some(names))
+        });
+        filled.flatten().collect()
     }
 
     fn agent(&self) -> Option<&Map<String, Value>> {

@@ -40,19 +40,21 @@ pub(super) fn defined(config: &ConfigRef, content: &Value) -> Result<BTreeMap<St
 pub(super) enum Unfilled {
     /// The first name that is not known.
     Unknown(String),
-    /// Its strings would have more bytes than the limit.
+    /// It would have more bytes than the limit.
     TooLarge,
+    /// It would have more values or maps than content may have.
+    TooDense,
 }
 
 /// Fills in what is the same on every cluster: defined variables first, then the built-ins, also
 /// where a variable's value names one. Stops before its strings have more than `limit` bytes: a
-/// short text can name a long value very often.
+/// short text can name a long value very often. Returns how many bytes of the limit are left.
 pub(super) fn fill(
     value: &mut Value,
     defined: &BTreeMap<String, String>,
     builtins: &Builtin<'_>,
     limit: usize,
-) -> Result<(), Unfilled> {
+) -> Result<usize, Unfilled> {
     let mut unknown = None;
     let mut left = Ok(limit);
     each_string(value, &mut |text| {
@@ -83,7 +85,7 @@ pub(super) fn fill(
     match (left, unknown) {
         (Err(TooLarge), _) => Err(Unfilled::TooLarge),
         (Ok(_), Some(name)) => Err(Unfilled::Unknown(name)),
-        (Ok(_), None) => Ok(()),
+        (Ok(left), None) => Ok(left),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::explain::{Flight, Wait};
 use crate::fleet::{BudgetShare, ClusterFacts, Governor, InstanceFacts};
 use crate::health::Health;
 use crate::install::is_kept;
-use crate::name::Text;
+use crate::name::{PlacementName, Text};
 use crate::observed::{InstallRule, Lookup, Observed, Refusal, RefusedWrite, Rollout};
 use crate::problem::Problem;
 use crate::versions;
@@ -100,10 +100,12 @@ impl CohortStanding {
     }
 
     /// It was assigned its target, and nothing that its placement moved is still in flight. An
-    /// instance that is being created, or assigned a revision now, follows at once.
+    /// instance that is being created, or assigned a revision now, follows at once. One that is being
+    /// deleted is moved nowhere: its successor is a first install.
     pub(super) fn is_assigned(&self) -> bool {
         match self {
             Self::Settled | Self::Absent | Self::Fresh { .. } | Self::LeftOut(_) => true,
+            Self::Aside(Wait::Terminating) => true,
             Self::OnTarget { share, had_arrived, .. } => *had_arrived || *share != BudgetShare::Full,
             Self::Elsewhere { .. } | Self::Stuck { .. } | Self::Aside(_) => false,
         }
@@ -295,7 +297,7 @@ impl<'a> Judge<'a> {
             // Healthy works of another revision mean that it is in flight from that revision.
             let moving = !instance.arrived_once() && (evidence.installed || evidence.healthy);
             let broken = !moving && !evidence.healthy;
-            let share = instance.share_elsewhere(moving);
+            let share = instance.share_elsewhere();
             return CohortStanding::Elsewhere { moving, broken, reachable, share };
         }
         let clock = self.clock(instance, target);
@@ -348,19 +350,23 @@ impl<'a> Judge<'a> {
 
     /// Why a cluster that came from elsewhere with its instance stays on what it has: the gate is
     /// closed, and what this placement has behind it is not what the cluster came with (rule 5.8).
-    /// While the placement rolls to its known good revision, clusters that joined cannot be
-    /// distinguished from those that were governed from the start, so all of them go there.
+    /// While the placement rolls to its known good revision, only a cluster that another listed
+    /// placement moved is known to have joined. The others cannot be distinguished from those that
+    /// were governed from the start, perhaps under another name, so all of them go there.
     fn joined_behind(&self, facts: &ClusterFacts<'_>, instance: &InstanceFacts<'_>) -> Option<Wait> {
         let gate = self.gate.as_ref().filter(|_| !facts.in_canary())?;
-        if self.governor.is_rolling_to_known_good() {
-            return None;
-        }
+        let rolling = self.governor.is_rolling_to_known_good();
         let placement = instance.clock.as_ref().and_then(|clock| clock.placement.as_ref());
         let joined = match placement {
-            Some(placement) => *placement != self.governor.spec.name,
-            None => !self.ever_rolled_out(instance),
+            Some(placement) if *placement == self.governor.spec.name => false,
+            Some(placement) => !rolling || self.is_listed(placement),
+            None => !rolling && !self.ever_rolled_out(instance),
         };
         joined.then(|| gate.clone())
+    }
+
+    fn is_listed(&self, placement: &PlacementName) -> bool {
+        self.strategy.placements().iter().any(|spec| spec.name == *placement)
     }
 
     /// Whether its assigned revision is one that this placement has rolled out.

@@ -148,15 +148,16 @@ impl World {
 
     /// Somebody else told it what it has, which is not what this placement wants it to have.
     fn joined(&self, placement: &Placement, cluster: &str, goal: Rev) -> bool {
-        // While it rolls to its known good revision, whoever it governs goes there.
+        // While it rolls to its known good revision, whoever it governs goes there, unless another listed placement told it what it has.
         let rolling = placement.known_good.is_some_and(|known_good| {
             placement.applied != Some(known_good) && !placement.history.contains(&known_good)
         });
-        !rolling
-            && self.gated(placement, cluster)
+        let listed = |name: &str| self.placements.iter().any(|other| other.name == name);
+        self.gated(placement, cluster)
             && self.instances.get(cluster).is_some_and(|one| {
                 let elsewhere = one.own.is_none() && one.told != Some(goal) && !one.fresh();
-                elsewhere && one.moved_by.as_deref() != Some(&placement.name)
+                let moved_by = one.moved_by.as_deref();
+                elsewhere && moved_by != Some(&placement.name) && (!rolling || moved_by.is_some_and(listed))
             })
     }
 

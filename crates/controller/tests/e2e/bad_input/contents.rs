@@ -80,6 +80,22 @@ pub(super) fn rows() -> Vec<Row> {
         unrendered("a template with the same object twice", Says("UpgradeFailed: 0/2 upgrade failed: template <addon>-v2.0.0 has ConfigMap {{INSTALL_NAMESPACE}}/agent twice"), |site| {
             json!([site.manifest("agent", "v2.0.0"), site.manifest("other", "v2.0.0"), site.manifest("agent", "v2.0.0")])
         }),
+        row("a proxy of 1 KB for 1,000 containers", Taken, Says("UpgradeFailed: 0/2 upgrade failed: template <addon>-v2.0.0: Deployment default/wide has more than 400 KiB once it is rendered, more than a work can carry"))
+            .before(|site| vec![deployment_config(&site.named("proxy"), json!({})), site.addon()])
+            .bad(|site| {
+                let wide = json!([{
+                    "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "wide", "namespace": "default"},
+                    "spec": {"template": {"spec": {"containers": vec![json!({}); 1000]}}},
+                }]);
+                let proxy = json!({"proxyConfig": {"httpProxy": "x".repeat(1000)}});
+                vec![site.template_of("v2.0.0", wide), deployment_config(&site.named("proxy"), proxy), with_deployment(site, "proxy")]
+            })
+            .note("clusters keep their revision")
+            .mends(|site| async move {
+                site.assert_nobody_moved().await;
+                site.world.put(site.template("v2.0.0")).await;
+                site.until_upgraded().await;
+            }),
         row("a variable with the name of a built-in one", Taken, Says("UpgradeFailed: 0/2 upgrade failed: addondeploymentconfigs.addon.open-cluster-management.io open-cluster-management/shadow-<number> defines the variable CLUSTER_NAME, which is built in and cannot be replaced"))
             .before(|site| vec![deployment_config(&site.named("shadow"), json!({})), site.addon()])
             .bad(|site| {
