@@ -3,7 +3,7 @@
 use aviary_engine::duration;
 use aviary_engine::explain::{Decision, Wait};
 use aviary_engine::fleet::Fleet;
-use aviary_engine::observed::{InstallPlacement, Observed, Pace, Rollout};
+use aviary_engine::observed::{Observed, Pace, Rollout};
 use aviary_engine::plan::{self, ClusterReport, PlacementReport, Plan};
 use aviary_engine::problem::Problem;
 use aviary_engine::rollout::State;
@@ -308,6 +308,7 @@ fn reasons(plan: &Plan) -> Vec<ReasonLine> {
 mod tests {
     use aviary_engine::limit::Limit;
     use aviary_engine::name::PlacementName;
+    use aviary_engine::observed::InstallPlacement;
 
     use super::*;
 
