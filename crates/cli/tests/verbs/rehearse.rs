@@ -29,9 +29,9 @@ fn the_fleet_of_a_hub_is_rehearsed_with_a_change() {
           4m30s  ######################## 12/12  ######################## 4/4
           # settled  > in flight  x failed  . waiting
 
-          placement       clusters  budget  peak  settled  in flight  failed  waiting  result
-          default/fleet         12       3     3       12          0       0        0  upgrade completed with no errors.
-          default/canary         4       2     2        4          0       0        0  upgrade completed with no errors.
+          placement       clusters  budget  peak  settled  failed  waiting  result
+          default/fleet         12       3     3       12       0        0  upgrade completed with no errors.
+          default/canary         4       2     2        4       0        0  upgrade completed with no errors.
 
         All clusters settled after 4m30s. 45 passes, 69 writes.
 
