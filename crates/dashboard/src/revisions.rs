@@ -1,10 +1,10 @@
 //! The revisions of an add-on: what each placement wants and has completed, and what each revision
 //! changed.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use aviary_controller::CompletedRevision;
-use aviary_engine::configs::{GroupResource, Pin, Revision};
+use aviary_engine::configs::{Pin, Revision, side_by_side};
 use aviary_engine::difference::{self, Field};
 use aviary_engine::fleet::Fleet;
 use aviary_engine::name::Text;
@@ -106,13 +106,11 @@ pub(crate) fn lines(fleet: &Fleet<'_>, plan: &Plan, history: &[CompletedRevision
 
 /// What a revision changes compared with the previous one, config by config.
 fn changes(observed: &Observed, before: &Revision, after: &Revision) -> Vec<String> {
-    let pins = before.pins().iter().chain(after.pins());
-    let kinds: BTreeSet<&GroupResource> = pins.map(|pin| &pin.config.kind).collect();
     let mut lines = Vec::new();
-    for kind in kinds {
-        match (before.pin(kind), after.pin(kind)) {
-            (Some(old), Some(new)) if old.hash == new.hash => {}
-            (Some(old), Some(new)) => {
+    for (kind, row) in side_by_side([Some(before), Some(after)]) {
+        match row {
+            [Some(old), Some(new)] if old.hash == new.hash => {}
+            [Some(old), Some(new)] => {
                 let (from, to) = (named(old), named(new));
                 lines.push(match from == to {
                     true => format!("{} {to} was edited", kind.resource),
@@ -122,9 +120,9 @@ fn changes(observed: &Observed, before: &Revision, after: &Revision) -> Vec<Stri
                     lines.extend(difference::between(old, new).iter().map(field));
                 }
             }
-            (None, Some(new)) => lines.push(format!("{}: {} added", kind.resource, named(new))),
-            (Some(old), None) => lines.push(format!("{}: {} removed", kind.resource, named(old))),
-            (None, None) => {}
+            [None, Some(new)] => lines.push(format!("{}: {} added", kind.resource, named(new))),
+            [Some(old), None] => lines.push(format!("{}: {} removed", kind.resource, named(old))),
+            [None, None] => {}
         }
     }
     if lines.len() > MOST_LINES {

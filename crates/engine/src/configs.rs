@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use crate::hash::{self, Hash};
 use crate::name::{Text, same};
-use crate::observed::{InstallPlacement, Instance, Lookup, Observed, Reference, StatusFields};
+use crate::observed::{InstallPlacement, Instance, Lookup, Observed, Reference, StatusFields, WorkHashes};
 use crate::problem::Problem;
-use crate::shared::{ById, SharedId};
+use crate::shared::{ById, Shared, SharedId};
 use crate::versions;
 
 /// A kind of config. Written `resource.group`.
@@ -123,7 +123,8 @@ pub struct Pin {
     pub hash: Hash,
 }
 
-/// The pinned configs that a placement should run, sorted, at most one of each kind.
+/// The pinned configs that a placement should run, sorted by kind; those of one kind, on a hub of
+/// OCM, in the order in which they are listed.
 ///
 /// Two revisions are equal if they pin the same content, so renaming a config starts no rollout.
 #[derive(Clone, Default)]
@@ -131,8 +132,8 @@ pub struct Revision(Arc<Vec<Pin>>);
 
 impl Revision {
     pub fn new(mut pins: Vec<Pin>) -> Self {
+        // Stable, so the order within a kind stays.
         pins.sort_by(|a, b| a.config.kind.cmp(&b.config.kind));
-        pins.dedup_by(|later, earlier| later.config.kind == earlier.config.kind);
         Self(Arc::new(pins))
     }
 
@@ -146,8 +147,28 @@ impl Revision {
         self.0.is_empty()
     }
 
+    /// The first config of a kind: the one that counts where only one can.
     pub fn pin(&self, kind: &GroupResource) -> Option<&Pin> {
-        self.0.iter().find(|pin| pin.config.kind == *kind)
+        self.pins_of(kind).next()
+    }
+
+    /// All configs of a kind, in order.
+    pub fn pins_of(&self, kind: &GroupResource) -> impl Iterator<Item = &Pin> + Clone {
+        self.0.iter().filter(move |pin| pin.config.kind == *kind)
+    }
+
+    /// The hashes by kind as a work carries them: sorted, because its annotation says nothing of the
+    /// order within a kind.
+    pub fn hashes(&self) -> WorkHashes {
+        let mut hashes: Vec<(GroupResource, Hash)> =
+            self.pins().iter().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect();
+        hashes.sort();
+        Shared::new(hashes)
+    }
+
+    /// Whether both pin the same content of a kind.
+    pub fn same_of(&self, other: &Self, kind: &GroupResource) -> bool {
+        self.pins_of(kind).map(|pin| &pin.hash).eq(other.pins_of(kind).map(|pin| &pin.hash))
     }
 
     /// A short id, equal for equal revisions.
@@ -195,12 +216,32 @@ impl fmt::Debug for Revision {
     }
 }
 
+/// The configs of some revisions side by side: by kind, and within a kind in order.
+pub fn side_by_side<'r, const N: usize>(
+    revisions: [Option<&'r Revision>; N],
+) -> Vec<(&'r GroupResource, [Option<&'r Pin>; N])> {
+    let pins = revisions.iter().flatten().flat_map(|revision| revision.pins());
+    let kinds: BTreeSet<&GroupResource> = pins.map(|pin| &pin.config.kind).collect();
+    let mut rows = Vec::with_capacity(kinds.len());
+    for kind in kinds {
+        let mut lists = revisions.map(|one| one.into_iter().flat_map(move |one| one.pins_of(kind)));
+        loop {
+            let row = lists.each_mut().map(Iterator::next);
+            if row.iter().all(Option::is_none) {
+                break;
+            }
+            rows.push((kind, row));
+        }
+    }
+    rows
+}
+
 /// What one layer (the add-on, a placement, an instance) sets for one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ConfigSource {
     Config(ConfigRef),
-    /// Several configs, on a hub of OCM, where all of them count: this is the last one.
-    Several(ConfigRef),
+    /// More configs than can be used: this is the last one.
+    TooMany(ConfigRef),
     /// The version shorthand: an inline AddOnHubConfig.
     Version(Text),
 }
@@ -208,23 +249,43 @@ enum ConfigSource {
 /// How many configs that cannot be used a status lists.
 const MOST_UNRESOLVED: usize = 32;
 
-type Layered = BTreeMap<GroupResource, ConfigSource>;
+/// How many configs of one kind a list may have. They are all listed in the status of every instance.
+pub(crate) const MOST_OF_ONE_KIND: usize = 32;
+
+/// The same for this kind: an instance has one version.
+fn most_of(kind: &GroupResource) -> usize {
+    if kind == GroupResource::hub_configs() { 1 } else { MOST_OF_ONE_KIND }
+}
+
+/// What is set for each kind, in order; never nothing.
+type Layered = BTreeMap<GroupResource, Vec<ConfigSource>>;
 
 /// Adds a layer: its configs and its version shorthand replace earlier ones kind by kind. A
 /// reference to an AddOnHubConfig wins over the shorthand in the same layer. Of several configs of
-/// one kind the last one counts if `takes_last`, and otherwise none.
+/// one kind only the last one counts if `takes_last`, and otherwise all.
 fn overlay(layers: &mut Layered, configs: &[ConfigRef], version: Option<&Text>, takes_last: bool) {
     if let Some(version) = version {
-        layers.insert(GroupResource::hub_configs().clone(), ConfigSource::Version(version.clone()));
+        layers.insert(GroupResource::hub_configs().clone(), vec![ConfigSource::Version(version.clone())]);
     }
-    for (at, config) in configs.iter().enumerate() {
-        let is_only = takes_last || configs.iter().take(at).all(|other| other.kind != config.kind);
-        let source = match is_only {
-            true => ConfigSource::Config(config.clone()),
-            false => ConfigSource::Several(config.clone()),
-        };
-        layers.insert(config.kind.clone(), source);
+    let mut own = Layered::new();
+    for config in configs {
+        let sources = own.entry(config.kind.clone()).or_default();
+        if takes_last {
+            sources.clear();
+        }
+        let source = ConfigSource::Config(config.clone());
+        if !sources.contains(&source) {
+            sources.push(source);
+        }
     }
+    for (kind, sources) in &mut own {
+        if sources.len() > most_of(kind)
+            && let Some(ConfigSource::Config(last)) = sources.pop()
+        {
+            *sources = vec![ConfigSource::TooMany(last)];
+        }
+    }
+    layers.extend(own);
 }
 
 /// The desired revision of an instance or a placement, or why it cannot be resolved.
@@ -263,11 +324,13 @@ impl Overrides {
         self.unresolved.iter().chain(&self.problems)
     }
 
-    /// Whether an instance with this status was assigned all of the overrides.
+    /// Whether an instance with this status was assigned all of the overrides, and no other config
+    /// of their kinds.
     pub(crate) fn are_told(&self, status: &StatusFields) -> bool {
-        self.pins
-            .iter()
-            .all(|pin| status.told().any(|told| told.config.kind == pin.config.kind && told.hash == pin.hash))
+        self.pins.iter().map(|pin| &pin.config.kind).all(|kind| {
+            let own = self.pins.iter().filter(|pin| pin.config.kind == *kind).map(|pin| &pin.hash);
+            own.eq(status.told().filter(|told| told.config.kind == *kind).map(|told| &told.hash))
+        })
     }
 
     fn add(&mut self, pin: Pin) {
@@ -295,7 +358,7 @@ pub struct Resolver<'a> {
     /// Namespaces whose configs every instance may use: those that the add-on references, and those
     /// in the manager's flags.
     open_namespaces: BTreeSet<Text>,
-    /// Of several configs of one kind in one list, the last one counts.
+    /// Of several configs of one kind in one list, only the last one counts.
     takes_last: bool,
 }
 
@@ -364,10 +427,11 @@ impl<'a> Resolver<'a> {
             found.give_up(&instance.status, problem);
         }
         let is_used = |config: &&ConfigRef| found.pins.iter().any(|pin| *pin.config == **config);
-        let is_last = |config: &&ConfigRef| {
-            instance.overrides.iter().rev().find(|other| other.kind == config.kind) == Some(*config)
+        let counts = |config: &&ConfigRef| {
+            let last = || instance.overrides.iter().rev().find(|other| other.kind == config.kind);
+            !self.takes_last || last() == Some(*config)
         };
-        let unused = instance.overrides.iter().filter(|config| !is_used(config) && is_last(config));
+        let unused = instance.overrides.iter().filter(|config| !is_used(config) && counts(config));
         found.unused = unused.take(MOST_UNRESOLVED).cloned().collect();
         Some(found)
     }
@@ -375,8 +439,8 @@ impl<'a> Resolver<'a> {
     /// The desired configs of a placement, or of the add-on, that cannot be used.
     pub(crate) fn unresolved(&self, placement: Option<&InstallPlacement>) -> Vec<ConfigRef> {
         let layers = self.layers_of(placement);
-        let unusable = layers.values().filter_map(|source| match source {
-            ConfigSource::Config(config) | ConfigSource::Several(config) => {
+        let unusable = layers.values().flatten().filter_map(|source| match source {
+            ConfigSource::Config(config) | ConfigSource::TooMany(config) => {
                 self.pin_of(source).is_err().then(|| config.clone())
             }
             ConfigSource::Version(_) => None,
@@ -389,8 +453,8 @@ impl<'a> Resolver<'a> {
         let mut layers = Layered::new();
         overlay(&mut layers, &self.observed.addon.defaults, None, self.takes_last);
         let hash = |source: &ConfigSource| self.pin_of(source).ok().map(|pin| pin.hash);
-        let configs = layers.into_values().filter_map(|source| match &source {
-            ConfigSource::Config(config) | ConfigSource::Several(config) => {
+        let configs = layers.into_values().flatten().filter_map(|source| match &source {
+            ConfigSource::Config(config) | ConfigSource::TooMany(config) => {
                 Some((config.clone(), hash(&source)))
             }
             ConfigSource::Version(_) => None,
@@ -405,7 +469,7 @@ impl<'a> Resolver<'a> {
         placement: Option<&InstallPlacement>,
         found: &mut Overrides,
     ) -> Result<(), Problem> {
-        for source in own.values() {
+        for source in own.values().flatten() {
             found.add(self.pin_of(source)?);
         }
         if !own.contains_key(GroupResource::hub_configs()) || own.contains_key(GroupResource::templates()) {
@@ -465,7 +529,7 @@ impl<'a> Resolver<'a> {
 
     fn resolve(&self, layers: &Layered) -> Wanted {
         let mut pins = Vec::with_capacity(layers.len() + 1);
-        for source in layers.values() {
+        for source in layers.values().flatten() {
             pins.push(self.pin_of(source)?);
         }
         pins.extend(self.template_of(layers)?);
@@ -480,8 +544,9 @@ impl<'a> Resolver<'a> {
                     hash: hash::spec_hash(&inline_content(version)),
                 });
             }
-            ConfigSource::Several(config) => {
-                return Err(Problem::ConfigsOfOneKind { config: config.clone() });
+            ConfigSource::TooMany(config) => {
+                let most = most_of(&config.kind);
+                return Err(Problem::ConfigsOfOneKind { config: config.clone(), most });
             }
             ConfigSource::Config(config) => config,
         };
@@ -513,13 +578,13 @@ impl<'a> Resolver<'a> {
         if self.templates_gone {
             return Err(Problem::TemplatesGone);
         }
-        let asked = match layers.get(GroupResource::hub_configs()) {
+        let asked = match layers.get(GroupResource::hub_configs()).and_then(|sources| sources.first()) {
             Some(ConfigSource::Version(version)) => Some(version.clone()),
             Some(ConfigSource::Config(config)) => match self.observed.configs.get(config) {
                 Some(Lookup::Found(live)) => version_in(&live.content),
                 _ => None,
             },
-            Some(ConfigSource::Several(_)) | None => None,
+            Some(ConfigSource::TooMany(_)) | None => None,
         };
         if self.offered.is_empty() {
             return Ok(None);

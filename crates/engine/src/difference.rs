@@ -1,11 +1,9 @@
 //! In which fields two values differ, and what a revision changes.
 
-use std::collections::BTreeSet;
-
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::configs::{GroupResource, Pin, Revision};
+use crate::configs::{GroupResource, Pin, Revision, side_by_side};
 use crate::observed::Observed;
 
 /// What a revision changes in one kind of config.
@@ -21,16 +19,13 @@ pub struct PinChange {
     pub fields: Vec<Field>,
 }
 
-/// What `after` changes compared with `before`, kind by kind.
+/// What `after` changes compared with `before`, config by config.
 pub fn of_revisions(observed: &Observed, before: &Revision, after: &Revision) -> Vec<PinChange> {
-    let kinds: BTreeSet<&GroupResource> =
-        before.pins().iter().chain(after.pins()).map(|pin| &pin.config.kind).collect();
     let name = |pin: &Pin| match &pin.config.namespace {
         Some(namespace) => format!("{namespace}/{}", pin.config.name),
         None => pin.config.name.to_string(),
     };
-    let change = |kind: &GroupResource| {
-        let (old, new) = (before.pin(kind), after.pin(kind));
+    let change = |(kind, [old, new]): (&GroupResource, [Option<&Pin>; 2])| {
         if old.map(|pin| &pin.hash) == new.map(|pin| &pin.hash) {
             return None;
         }
@@ -43,7 +38,7 @@ pub fn of_revisions(observed: &Observed, before: &Revision, after: &Revision) ->
             fields: contents.map(|(old, new)| between(old, new)).unwrap_or_default(),
         })
     };
-    kinds.into_iter().filter_map(change).collect()
+    side_by_side([Some(before), Some(after)]).into_iter().filter_map(change).collect()
 }
 
 /// One field that differs.

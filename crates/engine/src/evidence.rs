@@ -6,11 +6,12 @@
 
 use aviary_api::names::conditions::{PROGRESSING, REVISION_HEALTHY};
 
-use crate::configs::{Overrides, Pin, Revision};
+use crate::configs::{GroupResource, Overrides, Pin, Revision};
 use crate::fleet::WorkFacts;
+use crate::hash::Hash;
 use crate::health::{Health, Leniency, unbound};
 use crate::name::Text;
-use crate::observed::{Seen, StatusFields, Work, WorkHashes, WorkState};
+use crate::observed::{Seen, StatusFields, Work, WorkState};
 use crate::reason::Reason;
 use crate::render::{Prepared, Rendering};
 use crate::shared::Shared;
@@ -128,9 +129,6 @@ impl Work {
     /// Represents another owner's work that has the name of one of ours: it is not written, and
     /// explains why nothing is applied.
     pub fn of_somebody_else(name: Text, told: &Revision) -> Self {
-        let mut hashes: WorkHashes =
-            told.pins().iter().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect();
-        hashes.sort();
         let message = name_taken(&name);
         let state = WorkState {
             name,
@@ -153,7 +151,7 @@ impl Work {
             owner: None,
             rendered_digest: None,
             digest: None,
-            hashes: Some(hashes),
+            hashes: Some(told.hashes()),
             available_since: None,
             state: Shared::new(state),
         }
@@ -213,10 +211,7 @@ impl<'a> WorksProof<'a> {
             };
         };
         let counts = |kind: &_| overrides.is_none_or(|overrides| !overrides.covers(kind));
-        let mut found = hashes.iter().filter(|(kind, _)| counts(kind));
-        self.told(overrides)
-            .all(|pin| found.next().is_some_and(|(kind, hash)| *kind == pin.config.kind && *hash == pin.hash))
-            && found.next().is_none()
+        are_hashes_of(hashes.iter().filter(|(kind, _)| counts(kind)), self.told(overrides))
     }
 
     /// Why the agent could not apply the assigned revision. A rejection of an earlier revision does
@@ -245,7 +240,7 @@ impl<'a> WorksProof<'a> {
         self.version.is_some() && work.version.as_ref() == self.version
     }
 
-    fn told<'s>(&'s self, overrides: Option<&'s Overrides>) -> impl Iterator<Item = &'a Pin> + 's {
+    fn told<'s>(&'s self, overrides: Option<&'s Overrides>) -> impl Iterator<Item = &'a Pin> + Clone + 's {
         self.status.told().filter(move |pin| overrides.is_none_or(|own| !own.covers(&pin.config.kind)))
     }
 }
@@ -278,8 +273,23 @@ pub(crate) fn is_rendered_as_told(
 
 /// Whether its hashes are those of the assigned revision.
 pub(crate) fn carries_told(work: &WorkFacts<'_>, status: &StatusFields) -> bool {
-    let told = status.told().map(|pin| (&pin.config.kind, &pin.hash));
-    work.hashes.is_some_and(|hashes| hashes.iter().map(|(kind, hash)| (kind, hash)).eq(told))
+    work.hashes.is_some_and(|hashes| are_hashes_of(hashes.iter(), status.told()))
+}
+
+/// Whether a work with these hashes has these pins. The hashes of one kind are in no order.
+fn are_hashes_of<'h>(
+    hashes: impl Iterator<Item = &'h (GroupResource, Hash)>,
+    pins: impl Iterator<Item = &'h Pin> + Clone,
+) -> bool {
+    let hashes = hashes.map(|(kind, hash)| (kind, hash));
+    let pins = pins.map(|pin| (&pin.config.kind, &pin.hash));
+    // Only several of one kind may be in another order: this is called for every work.
+    if pins.clone().is_sorted() {
+        return hashes.eq(pins);
+    }
+    let mut sorted: Vec<_> = pins.collect();
+    sorted.sort();
+    hashes.eq(sorted)
 }
 
 /// The add-on has been there once: something is recorded as applied, or, for an add-on without

@@ -166,7 +166,7 @@ impl<'a> Fleet<'a> {
         let mut templates = Templates::new(observed);
         let mut problems = observed.problems.clone();
         if observed.served.is_ocm() {
-            // None of them is used there, which is reported where they are wanted.
+            // All of them are used there.
             problems.retain(|problem| !matches!(problem, Problem::ConfigListedTwice { .. }));
         }
         problems.extend(limits(observed, &resolver));

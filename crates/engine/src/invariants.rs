@@ -23,8 +23,8 @@ use crate::configs::{ConfigRef, GroupResource, Pin, Revision, version_in};
 use crate::hash::Hash;
 use crate::name::{ClusterName, PlacementName, Text};
 use crate::observed::{
-    AddOnStatus, InstallPlacement, InstallRule, Instance, Lookup, Observed, Pace, Recorded, RefusedWrite,
-    Seen, Selection, Work,
+    AddOnStatus, InstallPlacement, InstallRule, Instance, Lookup, Observed, Pace, Recorded, Reference,
+    RefusedWrite, Seen, Selection, Work,
 };
 use crate::plan::{RecordWrite, Write};
 use crate::reason::Reason;
@@ -285,24 +285,21 @@ impl<'a> Checker<'a> {
     /// S9 and S20: applied only on evidence at the current generation, and on evidence of health.
     fn applied_on_evidence(&mut self, old: &Instance, new: &Instance) {
         let (applied, healthy) = (is_applied(self.before, old), is_healthy(self.before, old));
-        for reference in &new.status.references {
-            let was = old.status.references.iter().find(|known| known.kind == reference.kind);
-            let hash = |pin: &Option<Pin>| pin.as_ref().map(|pin| pin.hash.clone());
-            let now_applied = hash(&reference.applied);
-            if now_applied.is_none() || now_applied == was.and_then(|was| hash(&was.applied)) {
+        let kinds: BTreeSet<&GroupResource> = new.status.references.iter().map(|one| &one.kind).collect();
+        for kind in kinds {
+            let hashes = |of: &Instance, pin: fn(&Reference) -> &Option<Pin>| -> Vec<Hash> {
+                let references = of.status.references.iter().filter(|one| one.kind == *kind);
+                references.filter_map(|one| Some(pin(one).as_ref()?.hash.clone())).collect()
+            };
+            let now_applied = hashes(new, |one| &one.applied);
+            if now_applied.is_empty() || now_applied == hashes(old, |one| &one.applied) {
                 continue;
             }
             if applied && !healthy {
-                self.broken(
-                    "S20",
-                    format!("{} on {} counts as applied and is not healthy", reference.kind, old.cluster),
-                );
+                self.broken("S20", format!("{kind} on {} counts as applied and is not healthy", old.cluster));
             }
-            if !applied || now_applied != was.and_then(|was| hash(&was.desired)) {
-                self.broken(
-                    "S9",
-                    format!("{} on {} counts as applied without evidence", reference.kind, old.cluster),
-                );
+            if !applied || now_applied != hashes(old, |one| &one.desired) {
+                self.broken("S9", format!("{kind} on {} counts as applied without evidence", old.cluster));
             }
         }
     }
@@ -527,8 +524,8 @@ fn decides_version(revision: &Revision, kind: &GroupResource) -> bool {
 /// Whether a canary cluster references another object of this kind, so that it proves nothing about
 /// the one that is rolled out.
 fn references_another(instance: &Instance, revision: &Revision, pin: &Pin) -> bool {
-    let own = instance.status.told().find(|own| own.config.kind == pin.config.kind);
-    !decides_version(revision, &pin.config.kind) && own.is_none_or(|own| own.config != pin.config)
+    let references_it = instance.status.told().any(|own| own.config == pin.config);
+    !decides_version(revision, &pin.config.kind) && !references_it
 }
 
 /// Whether a canary cluster has at least one part of the revision, and every part for which it does
@@ -544,7 +541,7 @@ fn proves(instance: &Instance, revision: &Revision) -> bool {
 
 /// Whether the canary clusters reference other objects for every changed kind.
 fn uncovered(instances: &[&Arc<Instance>], previous: &Revision, revision: &Revision) -> bool {
-    let changed = |pin: &&Pin| previous.pin(&pin.config.kind).is_none_or(|before| before.hash != pin.hash);
+    let changed = |pin: &&Pin| !previous.same_of(revision, &pin.config.kind);
     let removed = previous.pins().iter().filter(|pin| revision.pin(&pin.config.kind).is_none());
     let all = |pin: &Pin| instances.iter().all(|instance| references_another(instance, revision, pin));
     revision.pins().iter().filter(changed).all(all) && removed.into_iter().all(all)
@@ -715,12 +712,10 @@ fn own_kinds(instance: &Instance) -> BTreeSet<GroupResource> {
     own
 }
 
-/// The assigned hashes of all other kinds, sorted.
+/// The assigned hashes of all other kinds, by kind; of one kind in order.
 fn told_except(instance: &Instance, own: &BTreeSet<GroupResource>) -> Vec<(GroupResource, Hash)> {
     let told = instance.status.told().filter(|pin| !own.contains(&pin.config.kind));
-    let mut told: Vec<_> = told.map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect();
-    told.sort();
-    told
+    told.map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect()
 }
 
 /// Whether the assignment changes for a kind that is not overridden.

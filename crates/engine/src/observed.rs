@@ -675,9 +675,9 @@ pub type InstanceStatus = Shared<StatusFields>;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct StatusFields {
     pub supported: Vec<GroupResource>,
-    /// Sorted by kind, at most one of each.
+    /// Sorted by kind; several of one kind, on an OCM hub, in the order in which they are listed.
     pub references: Vec<Reference>,
-    /// Desired configs that cannot be used, of kinds without a reference. Only on an OCM hub.
+    /// Desired configs that cannot be used. Only on an OCM hub.
     pub unresolved: Vec<ConfigRef>,
     /// The namespace of the agent on its cluster. Ours on an OCM hub, where Aviary renders the
     /// works.
@@ -693,7 +693,7 @@ pub struct StatusFields {
     pub has_more_conditions: bool,
 }
 
-/// One kind of config of an instance: the assigned and the applied config.
+/// One config of an instance: the assigned one, and the one applied in its place.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reference {
     pub kind: GroupResource,
@@ -704,7 +704,7 @@ pub struct Reference {
 
 impl StatusFields {
     /// The assigned pins.
-    pub fn told(&self) -> impl Iterator<Item = &Pin> {
+    pub fn told(&self) -> impl Iterator<Item = &Pin> + Clone {
         self.references.iter().filter_map(|reference| reference.desired.as_ref())
     }
 

@@ -38,9 +38,9 @@ pub enum Problem {
     #[error("{} is configured twice in one list: {config} is used", .config.kind)]
     ConfigListedTwice { config: ConfigRef },
     #[error(
-        "{} is configured more than once in one list, and only one config of a kind is supported: none of them is used until {config} is the only one, or is removed", .config.kind
+        "one list has more configs of {} than the limit of {most}: none of them is used until some are removed; the last one is {config}", .config.kind
     )]
-    ConfigsOfOneKind { config: ConfigRef },
+    ConfigsOfOneKind { config: ConfigRef, most: usize },
     #[error("placement {placement}: RollingUpdateWithCanary needs rollingUpdateWithCanary.placement")]
     CanaryNotNamed { placement: PlacementName },
     #[error("placements wait for each other as canary: {}", joined(.path, " -> "))]

@@ -2,8 +2,11 @@
 
 use crate::story::{Story, check, cluster};
 use aviary_engine::name::Text;
-use aviary_engine::plan::plan;
+use aviary_engine::normalise;
+use aviary_engine::plan::{StatusWrite, Write, plan};
+use aviary_engine::status::publish;
 use expect_test::expect;
+use serde_json::{Value, json};
 
 /// OCM's CRD sets `minSuccessTime: "0"`, `progressDeadline: None` and `maxFailures: 0` in every
 /// Progressive strategy.
@@ -373,9 +376,127 @@ fn an_instance_of_a_template_that_asks_to_be_hosted_gets_nothing_and_keeps_what_
     );
 }
 
-/// OCM uses all of them. To use one would not be what somebody asked for, so what is there stays.
+/// As with OCM: all of them, in order, and an instance's own list replaces that of its placement.
 #[test]
-fn several_configs_of_one_kind_are_named_and_nothing_is_written_for_them() {
+fn several_configs_of_one_kind_are_assigned_in_order() {
+    check(
+        "
+        hub ocm
+        template v1
+        deploy default/A X=1
+        deploy default/B X=2
+        place prod: a1 a2
+        rollout prod All template=helloworld-v1 deploy=default/A deploy=default/B
+        user a2 {configs: [{group: addon.open-cluster-management.io, resource: addondeploymentconfigs, namespace: default, name: B}]}
+        settle
+        show a1
+        show a2
+        show status
+        pass
+        show writes
+        rollout prod All template=helloworld-v1 deploy=default/B deploy=default/A
+        pass
+        show a1
+        settle
+        show a1
+        show status
+        rollout prod All template=helloworld-v1 deploy=default/A
+        settle
+        show a1
+        show status
+        user a2 {}
+        settle
+        show a2
+        pass
+        show writes
+        ",
+        &expect![[r#"
+            a1  addondeploymentconfigs desired A@de3b02c4 applied A@de3b02c4
+            a1  addondeploymentconfigs desired B@e278275d applied B@e278275d
+            a1  Progressing False Completed: completed with no errors.
+            a1  Configured True ConfigurationsConfigured: Configurations configured
+            a1  Available True ProbeAvailable: helloworld add-on is available.
+            a1  RegistrationApplied True NilRegistration: Registration of the addon agent is configured
+            a1  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
+            a2  addondeploymentconfigs desired B@e278275d applied B@e278275d
+            a2  Progressing False Completed: completed with no errors.
+            a2  Configured True ConfigurationsConfigured: Configurations configured
+            a2  Available True ProbeAvailable: helloworld add-on is available.
+            a2  RegistrationApplied True NilRegistration: Registration of the addon agent is configured
+            a2  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
+            prod  False Completed  selected clusters 2. configured addons 2/2 completed with no errors, 0 failed 0 timeout.
+                desired A+B good A+B applied A+B
+            0 writes
+            a1  addondeploymentconfigs desired B@e278275d applied A@de3b02c4
+            a1  addondeploymentconfigs desired A@de3b02c4 applied B@e278275d
+            a1  Progressing True Progressing: progressing... work is not ready
+            a1  Configured True ConfigurationsConfigured: Configurations configured
+            a1  Available True ProbeAvailable: helloworld add-on is available.
+            a1  RegistrationApplied True NilRegistration: Registration of the addon agent is configured
+            a1  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
+            a1  addondeploymentconfigs desired B@e278275d applied B@e278275d
+            a1  addondeploymentconfigs desired A@de3b02c4 applied A@de3b02c4
+            a1  Progressing False Completed: completed with no errors.
+            a1  Configured True ConfigurationsConfigured: Configurations configured
+            a1  Available True ProbeAvailable: helloworld add-on is available.
+            a1  RegistrationApplied True NilRegistration: Registration of the addon agent is configured
+            a1  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
+            prod  False Completed  selected clusters 2. configured addons 2/2 completed with no errors, 0 failed 0 timeout.
+                desired B+A good B+A applied B+A
+            a1  addondeploymentconfigs desired A@de3b02c4 applied A@de3b02c4
+            a1  Progressing False Completed: completed with no errors.
+            a1  Configured True ConfigurationsConfigured: Configurations configured
+            a1  Available True ProbeAvailable: helloworld add-on is available.
+            a1  RegistrationApplied True NilRegistration: Registration of the addon agent is configured
+            a1  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
+            prod  False Completed  selected clusters 2. configured addons 2/2 completed with no errors, 0 failed 0 timeout.
+                desired A good A applied A
+            a2  addondeploymentconfigs desired A@de3b02c4 applied A@de3b02c4
+            a2  Progressing False Completed: completed with no errors.
+            a2  Configured True ConfigurationsConfigured: Configurations configured
+            a2  Available True ProbeAvailable: helloworld add-on is available.
+            a2  RegistrationApplied True NilRegistration: Registration of the addon agent is configured
+            a2  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
+            0 writes
+        "#]],
+    );
+}
+
+/// What OCM's manager has recorded of an instance is read and written back whole, in order, a config
+/// without a hash included.
+#[test]
+fn all_references_of_an_instance_survive_a_write() {
+    let config = |name: &str, hash: char| json!({"namespace": "default", "name": name, "specHash": hash.to_string().repeat(64)});
+    let reference = |resource: &str, desired: Value, applied: Option<Value>| {
+        let group = "addon.open-cluster-management.io";
+        let mut one = json!({"group": group, "resource": resource, "name": desired["name"], "namespace": desired["namespace"],
+            "desiredConfig": desired});
+        applied.into_iter().for_each(|applied| one["lastAppliedConfig"] = applied);
+        one
+    };
+    let lacking = json!({"namespace": "default", "name": "gone", "specHash": ""});
+    let references = json!([
+        reference("addondeploymentconfigs", config("b", 'b'), Some(config("b", 'b'))),
+        reference("addondeploymentconfigs", config("a", 'a'), None),
+        reference("addondeploymentconfigs", lacking, None),
+        reference("addontemplates", config("t", 'c'), Some(config("t", 'd'))),
+    ]);
+    let object = json!({"metadata": {"name": "helloworld", "namespace": "a1"}, "spec": {}, "status": {"configReferences": references}});
+    let (instance, _) =
+        normalise::instance(&serde_json::from_value(object).expect("an instance")).expect("a name");
+    let mut story = Story::new();
+    story.run("hub ocm\n config A v1\n place prod: a1\n rollout prod All config=A\n settle\n config A v2");
+    let write = plan(&story.world.observed, story.now).writes().find_map(|write| match write {
+        Write::Instance(write) => Some(StatusWrite { status: instance.status.clone(), ..write }),
+        _ => None,
+    });
+    let write = write.expect("a status to write");
+    assert_eq!(publish::instance(&write, &story.world.observed.served)["configReferences"], references);
+}
+
+/// An instance has one version.
+#[test]
+fn several_versions_in_one_list_are_named_and_nothing_is_written_for_them() {
     check(
         "
         hub ocm
@@ -405,18 +526,18 @@ fn several_configs_of_one_kind_are_named_and_nothing_is_written_for_them() {
         show writes
         ",
         &expect![[r#"
-            a3               hold      f56791c6e04c addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io A is the only one, or is removed
+            a3               hold      f56791c6e04c one list has more configs of addonhubconfigs.addon.open-cluster-management.io than the limit of 1: none of them is used until some are removed; the last one is addonhubconfigs.addon.open-cluster-management.io A
             a3  addonhubconfigs desired A@b433cd0d applied A@b433cd0d
-            a3  Progressing False Failed: addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io A is the only one, or is removed
-            a3  Configured False ConfigurationNotSingle: addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io A is the only one, or is removed
+            a3  Progressing False Failed: one list has more configs of addonhubconfigs.addon.open-cluster-management.io than the limit of 1: none of them is used until some are removed; the last one is addonhubconfigs.addon.open-cluster-management.io A
+            a3  Configured False ConfigurationNotSingle: one list has more configs of addonhubconfigs.addon.open-cluster-management.io than the limit of 1: none of them is used until some are removed; the last one is addonhubconfigs.addon.open-cluster-management.io A
             a3  Available True ProbeAvailable: helloworld add-on is available.
             a3  RegistrationApplied True NilRegistration: Registration of the addon agent is configured
             a3  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
-            a1..a2 (2)       hold      v1       addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io B is the only one, or is removed
-            a3               hold      f56791c6e04c addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io A is the only one, or is removed
+            a1..a2 (2)       hold      v1       one list has more configs of addonhubconfigs.addon.open-cluster-management.io than the limit of 1: none of them is used until some are removed; the last one is addonhubconfigs.addon.open-cluster-management.io B
+            a3               hold      f56791c6e04c one list has more configs of addonhubconfigs.addon.open-cluster-management.io than the limit of 1: none of them is used until some are removed; the last one is addonhubconfigs.addon.open-cluster-management.io A
             prod  True Progressing  selected clusters 3. configured addons 0/2 progressing..., 0 failed 0 timeout.
                 desired A good A applied A
-            prod  Stalled True UpgradeFailed: 0/3 upgrade failed: addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io B is the only one, or is removed
+            prod  Stalled True UpgradeFailed: 0/3 upgrade failed: one list has more configs of addonhubconfigs.addon.open-cluster-management.io than the limit of 1: none of them is used until some are removed; the last one is addonhubconfigs.addon.open-cluster-management.io B
             prod  Stalled False NotStalled: nothing is stalled
             0 writes
         "#]],

@@ -62,6 +62,8 @@ pub(crate) struct Left {
     template: String,
     hash: String,
     version: &'static str,
+    /// Deployment configs, in order.
+    configs: Vec<Value>,
 }
 
 impl Left {
@@ -69,7 +71,23 @@ impl Left {
         json!({"name": self.template, "specHash": self.hash})
     }
 
+    /// What OCM lists of each config.
+    fn references(&self) -> Vec<Value> {
+        let reference = |resource: &str, config: &Value| json!({"group": ADDONS, "resource": resource, "desiredConfig": config, "lastAppliedConfig": config});
+        let configs = self.configs.iter().map(|config| reference("addondeploymentconfigs", config));
+        configs.chain([reference("addontemplates", &self.config())]).collect()
+    }
+
     pub(crate) fn instance(&self, cluster: &str) -> Value {
+        let references = self.references().into_iter().map(|mut reference| {
+            reference["name"] = reference["desiredConfig"]["name"].clone();
+            reference["namespace"] = reference["desiredConfig"]["namespace"].clone();
+            reference["lastObservedGeneration"] = json!(1);
+            if reference["namespace"].is_null() {
+                reference.as_object_mut().unwrap().remove("namespace");
+            }
+            reference
+        });
         json!({
             "apiVersion": format!("{ADDONS}/v1alpha1"), "kind": "ManagedClusterAddOn",
             "metadata": {"name": "helloworld", "namespace": cluster, "ownerReferences": [{
@@ -82,10 +100,7 @@ impl Left {
                 "supportedConfigs": [
                     {"group": ADDONS, "resource": "addondeploymentconfigs"}, {"group": ADDONS, "resource": "addontemplates"},
                 ],
-                "configReferences": [{
-                    "group": ADDONS, "resource": "addontemplates", "name": self.template, "lastObservedGeneration": 1,
-                    "desiredConfig": self.config(), "lastAppliedConfig": self.config(),
-                }],
+                "configReferences": references.collect::<Vec<_>>(),
                 "conditions": [
                     condition("Configured", "True", "ConfigurationsConfigured", "Configurations configured"),
                     condition("RegistrationApplied", "True", "SetPermissionApplied", "Registration of the addon agent is configured"),
@@ -102,7 +117,13 @@ impl Left {
             "resourceIdentifier": {"group": "apps", "resource": "deployments", "name": "agent", "namespace": AGENT_NAMESPACE},
             "feedbackRules": [{"type": "WellKnownStatus"}],
         });
-        let hashes = json!({format!("addontemplates.{ADDONS}//{}", self.template): self.hash}).to_string();
+        let mut hashes = json!({format!("addontemplates.{ADDONS}//{}", self.template): self.hash});
+        for config in &self.configs {
+            let (namespace, name) = (config["namespace"].as_str().unwrap(), config["name"].as_str().unwrap());
+            hashes[format!("addondeploymentconfigs.{ADDONS}/{namespace}/{name}")] =
+                config["specHash"].clone();
+        }
+        let hashes = hashes.to_string();
         json!({
             "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
             "metadata": {
@@ -158,13 +179,14 @@ impl Left {
         let message = format!(
             "selected clusters {clusters}. configured addons {clusters}/{clusters} completed with no errors, 0 failed 0 timeout."
         );
+        let references = self.references().into_iter().map(|mut reference| {
+            reference["lastKnownGoodConfig"] = reference["desiredConfig"].clone();
+            reference
+        });
         json!({"installProgressions": [{
             "name": "fleet", "namespace": "default",
             "conditions": [condition("Progressing", "False", "Completed", &message)],
-            "configReferences": [{
-                "group": ADDONS, "resource": "addontemplates", "desiredConfig": self.config(),
-                "lastAppliedConfig": self.config(), "lastKnownGoodConfig": self.config(),
-            }],
+            "configReferences": references.collect::<Vec<_>>(),
         }]})
     }
 }
@@ -177,13 +199,39 @@ fn at(version: &str) -> Value {
     wanted
 }
 
+/// The same with these deployment configs.
+fn at_with(version: &str, configs: &[Value]) -> Value {
+    let mut wanted = at(version);
+    let listed = wanted["spec"]["installStrategy"]["placements"][0]["configs"].as_array_mut().unwrap();
+    listed.extend(configs.iter().map(|config| {
+        json!({"group": ADDONS, "resource": "addondeploymentconfigs", "namespace": config["namespace"], "name": config["name"]})
+    }));
+    wanted
+}
+
+/// Makes a deployment config; returns how OCM refers to it.
+async fn deployment_config(world: &World, name: &str) -> Value {
+    let wanted = json!({
+        "apiVersion": format!("{ADDONS}/v1alpha1"), "kind": "AddOnDeploymentConfig",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"customizedVariables": [{"name": "OF", "value": name}]},
+    });
+    world.put(wanted.clone()).await;
+    let hash = normalise::config(&world.get(&wanted).await.unwrap()).hash;
+    json!({"namespace": "default", "name": name, "specHash": hash.as_str()})
+}
+
 /// An add-on that OCM's manager has brought to v1.0.0 on all clusters.
 pub(crate) async fn left_by_ocm(world: &World, clusters: &[String]) -> Left {
+    left_with(world, clusters, Vec::new()).await
+}
+
+async fn left_with(world: &World, clusters: &[String], configs: Vec<Value>) -> Left {
     world.clusters("fleet", clusters).await;
     for version in ["v1.0.0", "v2.0.0"] {
         world.put(deployment_template(version)).await;
     }
-    world.put(at("v1.0.0")).await;
+    world.put(at_with("v1.0.0", &configs)).await;
     let addon = world.get(&at("v1.0.0")).await.unwrap();
     let template = world.get(&deployment_template("v1.0.0")).await.unwrap();
     let left = Left {
@@ -191,9 +239,10 @@ pub(crate) async fn left_by_ocm(world: &World, clusters: &[String]) -> Left {
         template: "helloworld-v1.0.0".into(),
         hash: normalise::config(&template).hash.as_str().to_owned(),
         version: "v1.0.0",
+        configs,
     };
     stream::iter(clusters).for_each_concurrent(16, |cluster| left.on(world, cluster)).await;
-    let mut addon = at("v1.0.0");
+    let mut addon = at_with("v1.0.0", &left.configs);
     addon["status"] = left.progressions(clusters.len());
     aviary_testing::put_status(&world.client, &addon).await;
     left
@@ -275,6 +324,40 @@ async fn a_settled_fleet_of_ocm_is_taken_over_without_a_change_and_rolls_by_budg
     assert_eq!(assigned(&world, "helloworld-v2.0.0").await, 10);
     agents.let_go();
     until_applied(&world, "helloworld-v2.0.0").await;
+    manager.stop().await;
+}
+
+/// OCM lists several configs of one kind in order. Nothing of that is lost, neither at the take-over nor by
+/// the writes of a later rollout.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_configs_of_one_kind_are_taken_over_and_kept() {
+    let world = World::on_ocm().await;
+    let clusters = names("fleet", 3);
+    let configs = vec![deployment_config(&world, "zeta").await, deployment_config(&world, "alpha").await];
+    let left = left_with(&world, &clusters, configs).await;
+    let before = state(&world).await;
+    let (manager, counts) = world.counted_manager("first");
+    manager.first_pass().await;
+    until_taken_over(&world, &counts).await;
+    assert_eq!(before, state(&world).await);
+    let _agents = Agents::start(&world.client, |_| Ok(()));
+    world.put(at_with("v2.0.0", &left.configs)).await;
+    let has_all = |one: &ManagedClusterAddOn| {
+        let references = json!(one.status)["configReferences"].as_array().cloned().unwrap_or_default();
+        let names = |field: &str| -> Vec<Value> {
+            references.iter().map(|reference| reference[field]["name"].clone()).collect()
+        };
+        let wanted = [json!("zeta"), json!("alpha"), json!("helloworld-v2.0.0")];
+        names("desiredConfig") == wanted && names("lastAppliedConfig") == wanted
+    };
+    world.until_instances("helloworld", "upgraded", |all| all.len() == 3 && all.iter().all(has_all)).await;
+    let works: Api<ManifestWork> = Api::all(world.client.clone());
+    for work in works.list(&Default::default()).await.unwrap() {
+        let hashes = &work.annotations()["open-cluster-management.io/config-spec-hash"];
+        for name in ["default/zeta", "default/alpha", "/helloworld-v2.0.0"] {
+            assert!(hashes.contains(name), "{hashes}");
+        }
+    }
     manager.stop().await;
 }
 

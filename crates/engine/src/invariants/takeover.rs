@@ -34,7 +34,8 @@ impl Checker<'_> {
             .filter(|work| work.name.starts_with(&prefix) && work.owner.as_ref() == Some(&instance.uid))
             .collect();
         let agrees = |work: &Work| {
-            let told = told_except(instance, &Default::default());
+            let mut told = told_except(instance, &Default::default());
+            told.sort();
             work.rendered_from.is_none()
                 && !work.probed
                 && !work.deleting
@@ -50,8 +51,9 @@ impl Checker<'_> {
 
 /// How many objects the assigned template deploys.
 fn deployed(observed: &Observed, instance: &Instance) -> usize {
-    let manifests = instance.status.told().filter_map(|pin| {
-        let content = observed.content(pin).filter(|_| *pin.config.kind.resource == *"addontemplates")?;
+    let template = instance.status.told().find(|pin| *pin.config.kind.resource == *"addontemplates");
+    let manifests = template.into_iter().filter_map(|pin| {
+        let content = observed.content(pin)?;
         content.pointer("/spec/agentSpec/workload/manifests")?.as_array()
     });
     let is_hook = |manifest: &&Value| {

@@ -1,7 +1,5 @@
 //! A ManagedClusterAddOn in all its dialects.
 
-use std::collections::BTreeMap;
-
 use aviary_api::ManagedClusterAddOn;
 use aviary_api::addon::ManagedClusterAddOnStatus;
 use aviary_api::managers::are_only_by_ocm;
@@ -70,7 +68,7 @@ pub(super) fn owner(metadata: &ObjectMeta, kind: &str) -> Option<Text> {
 }
 
 fn status(status: &ManagedClusterAddOnStatus) -> InstanceStatus {
-    let mut references: BTreeMap<GroupResource, Reference> = BTreeMap::new();
+    let mut references = Vec::new();
     let mut unresolved = Vec::new();
     for reference in &status.config_references {
         let kind = GroupResource::new(&reference.group, &reference.resource);
@@ -99,8 +97,10 @@ fn status(status: &ManagedClusterAddOnStatus) -> InstanceStatus {
             }
         }
         let observed_generation = reference.last_observed_generation;
-        references.insert(kind.clone(), Reference { kind, desired, applied, observed_generation });
+        references.push(Reference { kind, desired, applied, observed_generation });
     }
+    // Stable, so the order within a kind stays.
+    references.sort_by(|a, b| a.kind.cmp(&b.kind));
     let (conditions, has_more_conditions) = conditions(&status.conditions);
     InstanceStatus::new(StatusFields {
         supported: status
@@ -108,7 +108,7 @@ fn status(status: &ManagedClusterAddOnStatus) -> InstanceStatus {
             .iter()
             .map(|kind| GroupResource::new(&kind.group, &kind.resource))
             .collect(),
-        references: references.into_values().collect(),
+        references,
         unresolved,
         namespace: text(status.namespace.as_ref()),
         health_check: status.health_check.as_ref().and_then(|check| text(check.mode.as_ref())),

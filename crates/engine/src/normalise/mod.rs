@@ -21,7 +21,7 @@ use std::sync::Arc;
 use aviary_api::addon::{AddOnConfig, ConfigSpecHash};
 use serde_json::Value;
 
-use crate::configs::{ConfigRef, GroupResource, Pin};
+use crate::configs::{ConfigRef, GroupResource, MOST_OF_ONE_KIND, Pin};
 use crate::content::ConfigContent;
 use crate::hash::{self, Hash};
 use crate::name::{Text, Word};
@@ -165,23 +165,24 @@ fn config_ref(config: &AddOnConfig) -> ConfigRef {
     }
 }
 
-/// The configs of one list. Several of the same kind are reported, and at most two of them kept: the
-/// last one is used, if any is.
+/// The configs of one list. Several of the same kind are reported: only on a hub of OCM all of them are
+/// used, elsewhere the last one. Of too many some are left out, and there are still too many.
 fn config_refs<'a>(
     configs: impl IntoIterator<Item = &'a AddOnConfig>,
     problems: &mut Vec<Problem>,
 ) -> Vec<ConfigRef> {
     let mut refs: Vec<ConfigRef> = Vec::new();
     for config in configs.into_iter().map(config_ref) {
-        match refs.iter().rposition(|known| known.kind == config.kind) {
-            Some(last) if refs.get(last) == Some(&config) => continue,
-            Some(last) => {
-                problems.push(Problem::ConfigListedTwice { config: config.clone() });
-                if refs.iter().take(last).any(|known| known.kind == config.kind) {
-                    refs.remove(last);
-                }
+        let mut same_kind = refs.iter().enumerate().filter(|(_, known)| known.kind == config.kind);
+        let (last, others) = (same_kind.next_back(), same_kind.count());
+        if let Some((at, last)) = last {
+            if *last == config {
+                continue;
             }
-            None => {}
+            problems.push(Problem::ConfigListedTwice { config: config.clone() });
+            if others >= MOST_OF_ONE_KIND {
+                refs.remove(at);
+            }
         }
         refs.push(config);
     }

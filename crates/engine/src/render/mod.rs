@@ -120,14 +120,15 @@ impl<'a> Templates<'a> {
     pub fn prepare<'p>(&mut self, pins: impl Iterator<Item = &'p Pin>) -> Option<Rendering> {
         let mut found: [Option<&Pin>; 3] = [None; 3];
         let [template, deployment, hub_config] = &mut found;
+        // Of several, OCM's template agent uses the first.
         for pin in pins {
             let kind = &pin.config.kind;
             if kind == GroupResource::templates() {
-                *template = Some(pin);
+                template.get_or_insert(pin);
             } else if kind == GroupResource::deployment_configs() {
-                *deployment = Some(pin);
+                deployment.get_or_insert(pin);
             } else if kind == GroupResource::hub_configs() {
-                *hub_config = Some(pin);
+                hub_config.get_or_insert(pin);
             }
         }
         let [template, deployment, hub_config] = found;

@@ -235,10 +235,9 @@ fn can_pass(canary: &Canary<'_>) -> Option<CanaryWait> {
 /// The kinds of config in which two revisions differ. A config that is only in one of them is a
 /// change, too.
 fn changed_kinds<'r>(from: &'r Revision, to: &'r Revision) -> impl Iterator<Item = &'r GroupResource> {
-    let hash = |revision: &'r Revision, kind| revision.pin(kind).map(|pin| &pin.hash);
     let kinds: BTreeSet<&GroupResource> =
         from.pins().iter().chain(to.pins()).map(|pin| &pin.config.kind).collect();
-    kinds.into_iter().filter(move |kind| hash(from, kind) != hash(to, kind))
+    kinds.into_iter().filter(move |kind| !from.same_of(to, kind))
 }
 
 /// What of a revision each canary cluster can prove (rule 5.4, "What is compared").
@@ -254,10 +253,10 @@ struct CanaryComparison<'f> {
     incomplete: bool,
 }
 
-/// What one canary cluster must have: the hash of each kind, or none of that kind.
+/// What one canary cluster must have: the hashes of each kind in order, or none of that kind.
 #[derive(Default)]
 struct Compared<'f> {
-    kinds: Vec<(&'f GroupResource, Option<&'f Hash>)>,
+    kinds: Vec<(&'f GroupResource, Vec<&'f Hash>)>,
     left_out: Vec<&'f GroupResource>,
 }
 
@@ -322,7 +321,7 @@ impl<'f> CanaryComparison<'f> {
         if self.desired.is_empty() {
             return None;
         }
-        let nothing = |compared: &Compared<'_>| compared.kinds.iter().all(|(_, hash)| hash.is_none());
+        let nothing = |compared: &Compared<'_>| compared.kinds.iter().all(|(_, hashes)| hashes.is_empty());
         let position =
             self.first(|at| self.cohorts.get(at).is_some_and(|(_, compared)| nothing(compared)))?;
         fleet.lines.get(position).map(|line| line.name)
@@ -382,8 +381,8 @@ impl CanaryComparison<'_> {
             let is_own = |kind: &GroupResource| {
                 facts.overrides().is_some_and(|own| own.pins.iter().any(|pin| pin.config.kind == *kind))
             };
-            let differs = |(kind, hash): &(&GroupResource, Option<&Hash>)| {
-                !is_own(kind) && wanted.pin(kind).map(|pin| &pin.hash) != *hash
+            let differs = |(kind, hashes): &(&GroupResource, Vec<&Hash>)| {
+                !is_own(kind) && !wanted.pins_of(kind).map(|pin| &pin.hash).eq(hashes.iter().copied())
             };
             compared.kinds.iter().any(differs).then(|| label(fleet.observed, wanted))
         });
@@ -394,14 +393,17 @@ impl CanaryComparison<'_> {
     }
 }
 
-/// The config of a kind that a canary cluster should have. If that cannot be resolved, the assigned
-/// one counts.
-fn wanted<'f>(fleet: &'f Fleet<'_>, facts: &'f ClusterFacts<'_>, kind: &GroupResource) -> Option<&'f Pin> {
+/// The configs of a kind that a canary cluster should have. If they cannot be resolved, the assigned
+/// ones count.
+fn wanted<'f>(fleet: &'f Fleet<'_>, facts: &'f ClusterFacts<'_>, kind: &GroupResource) -> Vec<&'f Pin> {
+    let is_of_kind = |pin: &&Pin| pin.config.kind == *kind;
     let Ok(desired) = &fleet.governor_of(facts).desired else {
-        return facts.instance.as_ref()?.status.told().find(|pin| pin.config.kind == *kind);
+        let instance = facts.instance.as_ref();
+        return instance.into_iter().flat_map(|one| one.status.told().filter(is_of_kind)).collect();
     };
-    let own = facts.overrides().and_then(|own| own.pins.iter().find(|pin| pin.config.kind == *kind));
-    own.or_else(|| desired.pin(kind))
+    let own = facts.overrides().into_iter().flat_map(|own| own.pins.iter().filter(is_of_kind));
+    let own: Vec<&Pin> = own.collect();
+    if own.is_empty() { desired.pins_of(kind).collect() } else { own }
 }
 
 /// What a canary cluster with these configs can prove of a revision. The template, or where there
@@ -410,26 +412,27 @@ fn wanted<'f>(fleet: &'f Fleet<'_>, facts: &'f ClusterFacts<'_>, kind: &GroupRes
 fn compare<'f>(
     desired: &'f Revision,
     changed: &[&'f GroupResource],
-    wanted: impl Fn(&GroupResource) -> Option<&'f Pin>,
+    wanted: impl Fn(&GroupResource) -> Vec<&'f Pin>,
 ) -> Compared<'f> {
     let template = desired.pin(GroupResource::templates());
     let always = if template.is_some() { GroupResource::templates() } else { GroupResource::hub_configs() };
     let mut compared = Compared::default();
-    for pin in desired.pins() {
-        let kind = &pin.config.kind;
-        let own = wanted(kind);
-        let same = own.is_some_and(|own| own.config == pin.config || own.hash == pin.hash);
-        if same || kind == always {
-            compared.kinds.push((kind, Some(&pin.hash)));
+    let kinds: BTreeSet<&GroupResource> = desired.pins().iter().map(|pin| &pin.config.kind).collect();
+    for kind in kinds {
+        let (own, pins) = (wanted(kind), desired.pins_of(kind));
+        let is_same = |(own, pin): (&&Pin, &Pin)| own.config == pin.config || own.hash == pin.hash;
+        let hashes: Vec<&Hash> = pins.clone().map(|pin| &pin.hash).collect();
+        if (own.len() == hashes.len() && own.iter().zip(pins).all(is_same)) || kind == always {
+            compared.kinds.push((kind, hashes));
         } else {
             compared.left_out.push(kind);
         }
     }
     // A config that is taken away is proved by a cluster that has none either.
     for &kind in changed.iter().filter(|kind| desired.pin(kind).is_none()) {
-        match wanted(kind) {
-            None => compared.kinds.push((kind, None)),
-            Some(_) => compared.left_out.push(kind),
+        match wanted(kind).is_empty() {
+            true => compared.kinds.push((kind, Vec::new())),
+            false => compared.left_out.push(kind),
         }
     }
     compared
@@ -440,9 +443,12 @@ fn compare<'f>(
 /// them.
 fn has_passed(facts: &ClusterFacts<'_>, compared: &Compared<'_>, soak: Option<&Judge<'_>>) -> bool {
     facts.instance.as_ref().is_some_and(|instance| {
-        let pin = |kind: &GroupResource| instance.status.told().find(|pin| pin.config.kind == *kind);
+        let has = |(kind, wanted): &(&GroupResource, Vec<&Hash>)| {
+            let told = instance.status.told().filter(|pin| pin.config.kind == **kind);
+            told.map(|pin| &pin.hash).eq(wanted.iter().copied())
+        };
         !instance.terminating
-            && compared.kinds.iter().all(|(kind, wanted)| pin(kind).map(|pin| &pin.hash) == *wanted)
+            && compared.kinds.iter().all(has)
             && instance.evidence.arrived()
             && soak.is_none_or(|soak| soak.judge(facts) == CohortStanding::Settled)
     })

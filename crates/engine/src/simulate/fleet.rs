@@ -217,7 +217,7 @@ fn work(name: &Text, revision: &Revision) -> Work {
         owner: None,
         rendered_digest: None,
         digest: None,
-        hashes: Some(revision.pins().iter().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect()),
+        hashes: Some(revision.hashes()),
         available_since: None,
         state: Shared::new(state),
     }

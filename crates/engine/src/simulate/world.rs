@@ -9,7 +9,7 @@ use crate::hash::Hash;
 use crate::health::Health;
 use crate::install::Create;
 use crate::name::{ClusterName, Text};
-use crate::observed::{Instance, InstanceStatus, Observed, Seen, Work, WorkHashes, WorkState};
+use crate::observed::{Instance, InstanceStatus, Observed, Seen, Work, WorkState};
 use crate::plan::{Completion, GuardWrite, Keep, RecordWrite, StatusWrite, WorkWrite, Write};
 use crate::shared::{Pool, Shared};
 
@@ -185,8 +185,7 @@ impl World {
     }
 
     fn write_work(&mut self, write: &WorkWrite, version: Text) {
-        let hashes: WorkHashes =
-            write.told().pins().iter().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect();
+        let hashes = write.told().hashes();
         let inputs: Text = write.inputs().into();
         let known = self.observed.works.get(&write.cluster);
         let was_applied =
@@ -242,9 +241,7 @@ impl World {
         if instance.deleting || ours || untold {
             return false;
         }
-        let hashes: WorkHashes =
-            instance.status.told().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect();
-        let hashes = self.hashes.share(hashes);
+        let hashes = self.hashes.share(instance.status.told_revision().hashes());
         let version = self.next_version();
         let mut works = self.observed.works.get_or_insert_with(cluster.clone(), Vec::new);
         let mut changed = false;

@@ -310,7 +310,10 @@ fn recorded(
     let is_ocm = fleet.observed.served.is_ocm();
     let pinned = recorded.desired.as_ref();
     let is_pinned = |config: &&ConfigRef| pinned.is_some_and(|desired| desired.pin(&config.kind).is_some());
-    recorded.unresolved = governor.unresolved.iter().filter(|one| !is_pinned(one)).cloned().collect();
+    // OCM lists one beside others of its kind that can be used: what is listed stays while it is true.
+    let known = std::mem::take(&mut recorded.unresolved);
+    let counts = |one: &&ConfigRef| !is_pinned(one) || known.contains(one);
+    recorded.unresolved = governor.unresolved.iter().filter(counts).cloned().collect();
     let (status, reason, message) = summary(fleet, governor, outcome);
     let mut state = |stated| set(&mut recorded.conditions, fleet.observed.addon.generation, now, stated);
     // The one place that picks a vocabulary for placements.

@@ -1,6 +1,6 @@
 //! The status of one instance: its assigned and applied revision, and its progress.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use aviary_api::names::{UNKNOWN_VERSION, conditions};
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use super::ocm::{self, Awaited};
 use super::wording::{drafts, final_words};
 use super::{Stated, set};
 use crate::clock::{ClockStart, Doubt, RevisionClock};
-use crate::configs::{ConfigRef, GroupResource, Overrides, Pin, Revision};
+use crate::configs::{ConfigRef, GroupResource, Overrides, Pin, Revision, side_by_side};
 use crate::explain::{Decision, Flight, Wait};
 use crate::fleet::{ClusterFacts, Fleet, InstanceFacts, quiet_until};
 use crate::health::Health;
@@ -207,34 +207,31 @@ fn references_stand(instance: &InstanceFacts<'_>, decided: &Move) -> bool {
 
 fn references(fleet: &Fleet<'_>, instance: &InstanceFacts<'_>, decided: &Move) -> Vec<Reference> {
     let recorded = &instance.status.references;
-    let mut next: BTreeMap<&GroupResource, (Option<Pin>, Option<Pin>)> = BTreeMap::new();
-    for reference in recorded {
-        // What has been proved to be there is applied; until then it is what was there before.
-        let applied =
-            if instance.evidence.arrived() { reference.desired.clone() } else { reference.applied.clone() };
-        let keeps = decided.told.is_none();
-        let desired = reference.desired.clone().filter(|_| keeps);
-        next.insert(&reference.kind, (desired, applied));
-    }
-    let told = decided.told.as_ref().map_or(&[][..], |told| told.revision.pins());
+    let keeps = || recorded.iter().filter_map(|reference| reference.desired.clone());
+    let mut desired: Vec<Pin> = match &decided.told {
+        Some(told) => told.revision.pins().to_vec(),
+        None => keeps().collect(),
+    };
     let overridden = instance.overrides.as_ref().map_or(&[][..], |overrides| overrides.pins.as_slice());
-    for pin in told.iter().chain(overridden) {
-        let (desired, applied) = next.entry(&pin.config.kind).or_default();
-        *desired = Some(pin.clone());
+    desired.retain(|pin| overridden.iter().all(|own| own.config.kind != pin.config.kind));
+    desired.extend_from_slice(overridden);
+    // What has been proved to be there is applied; until then it is what was there before.
+    let applied = match instance.evidence.arrived() {
+        true => keeps().collect(),
+        false => recorded.iter().filter_map(|reference| reference.applied.clone()).collect(),
+    };
+    let (desired, applied) = (Revision::new(desired), Revision::new(applied));
+    let reference = |(kind, [desired, applied]): (&GroupResource, [Option<&Pin>; 2])| {
         // The same content under another name is what is there already.
-        if applied.as_ref().is_some_and(|applied| applied.hash == pin.hash) {
-            *applied = Some(pin.clone());
-        }
-    }
-    next.into_iter()
-        .filter(|(_, (desired, applied))| desired.is_some() || applied.is_some())
-        .map(|(kind, (desired, applied))| Reference {
-            observed_generation: desired.as_ref().and_then(|pin| generation(fleet, pin, recorded)),
+        let same = desired.filter(|desired| applied.is_some_and(|applied| applied.hash == desired.hash));
+        Reference {
+            observed_generation: desired.and_then(|pin| generation(fleet, pin, recorded)),
             kind: kind.clone(),
-            desired,
-            applied,
-        })
-        .collect()
+            desired: desired.cloned(),
+            applied: same.or(applied).cloned(),
+        }
+    };
+    side_by_side([Some(&desired), Some(&applied)]).into_iter().map(reference).collect()
 }
 
 /// The generation at which the config got the content that is pinned: as recorded, so that an edit
@@ -276,7 +273,7 @@ impl StatusDraft<'_> {
     }
 
     /// On an OCM hub, configs that cannot be used are listed without a hash, unless the instance
-    /// was assigned another of that kind, which it keeps.
+    /// was assigned another of that kind, which it keeps. What is listed stays while it is true.
     fn list_unresolved(&mut self) {
         if !self.is_ocm() && self.status.unresolved.is_empty() {
             return;
@@ -288,7 +285,10 @@ impl StatusDraft<'_> {
             let is_placed = |config: &&ConfigRef| own.is_none_or(|own| !own.covers(&config.kind));
             let placed = self.fleet.governor_of(self.facts).unresolved.iter().filter(is_placed);
             let is_told = |kind: &GroupResource| self.status.told().any(|pin| pin.config.kind == *kind);
-            listed.extend(unused.iter().chain(placed).filter(|config| !is_told(&config.kind)).cloned());
+            // OCM lists one beside others of its kind that can be used.
+            let known = &self.status.unresolved;
+            let counts = |config: &&ConfigRef| !is_told(&config.kind) || known.contains(config);
+            listed.extend(unused.iter().chain(placed).filter(counts).cloned());
             listed.sort_by(|a, b| a.kind.cmp(&b.kind));
             listed.dedup();
         }
@@ -304,13 +304,12 @@ impl StatusDraft<'_> {
             return;
         }
         let observed = self.fleet.observed;
-        let configs =
-            self.status.told().filter(|pin| pin.config.kind == *GroupResource::deployment_configs());
-        let stated = configs.filter_map(|pin| {
+        let config = self.status.told().find(|pin| pin.config.kind == *GroupResource::deployment_configs());
+        let stated = config.and_then(|pin| {
             let stated = observed.content(pin)?.pointer("/spec/agentInstallNamespace")?.as_str()?;
             Some(stated).filter(|stated| !stated.is_empty())
         });
-        let namespace = stated.last().unwrap_or(self.instance.install_namespace);
+        let namespace = stated.unwrap_or(self.instance.install_namespace);
         if self.status.namespace.as_deref() != Some(namespace) {
             self.status.namespace = Some(namespace.into());
         }

@@ -1,8 +1,6 @@
 //! Statuses as the API spells them: every dialect that somebody may read, from the one internal
 //! value.
 
-use std::collections::BTreeSet;
-
 use aviary_api::addon::{
     ConfigGroupResource, ConfigReference, ConfigSpecHash, DefaultConfigReference, InstallConfigReference,
     InstallProgression, OcmInstallConfigReference, OcmInstallProgression, RolloutAttempt, RolloutCounts,
@@ -11,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::OURS;
 use crate::attempts::Attempt;
-use crate::configs::{ConfigRef, GroupResource, Pin, Revision};
+use crate::configs::{ConfigRef, GroupResource, Pin, side_by_side};
 use crate::hash::Hash;
 use crate::name::{PlacementName, Text};
 use crate::observed::{
@@ -270,10 +268,9 @@ fn progression(name: &PlacementName, recorded: &Recorded) -> InstallProgression 
     InstallProgression {
         name: name.name.to_string(),
         namespace: name.namespace.to_string(),
-        config_references: kinds(recorded)
+        config_references: rows(recorded)
             .into_iter()
-            .map(|kind| {
-                let [desired, known_good, applied] = pins(recorded, kind);
+            .map(|(kind, [desired, known_good, applied])| {
                 let named = desired.or(known_good).or(applied);
                 InstallConfigReference {
                     group: kind.group.to_string(),
@@ -292,36 +289,43 @@ fn progression(name: &PlacementName, recorded: &Recorded) -> InstallProgression 
 
 /// OCM's later form: three objects with a name each.
 fn ocm_progression(name: &PlacementName, recorded: &Recorded) -> OcmInstallProgression {
-    let unresolved = |kind: &GroupResource| {
-        recorded.unresolved.iter().find(|config| config.kind == *kind).map(without_hash)
-    };
-    let mut all = kinds(recorded);
-    all.extend(recorded.unresolved.iter().map(|config| &config.kind));
-    let references = all.into_iter().map(|kind| {
-        let [desired, known_good, applied] = pins(recorded, kind).map(|pin| pin.map(spec_hash));
+    let reference = |(kind, row): (&GroupResource, [Option<&Pin>; 3])| {
+        let [desired, known_good, applied] = row.map(|pin| pin.map(spec_hash));
         OcmInstallConfigReference {
             group: kind.group.to_string(),
             resource: kind.resource.to_string(),
-            desired_config: desired.or_else(|| unresolved(kind)),
+            desired_config: desired,
             last_known_good_config: known_good,
             last_applied_config: applied,
         }
-    });
+    };
+    let mut references: Vec<OcmInstallConfigReference> = rows(recorded).into_iter().map(reference).collect();
+    for config in &recorded.unresolved {
+        let is_free = |one: &&mut OcmInstallConfigReference| {
+            one.desired_config.is_none()
+                && *one.group == *config.kind.group
+                && *one.resource == *config.kind.resource
+        };
+        let desired = Some(without_hash(config));
+        match references.iter_mut().find(is_free) {
+            Some(free) => free.desired_config = desired,
+            None => references.push(OcmInstallConfigReference {
+                desired_config: desired,
+                ..reference((&config.kind, [None; 3]))
+            }),
+        }
+    }
+    references.sort_by(|a, b| (&a.group, &a.resource).cmp(&(&b.group, &b.resource)));
     OcmInstallProgression {
         name: name.name.to_string(),
         namespace: name.namespace.to_string(),
-        config_references: references.collect(),
+        config_references: references,
         conditions: recorded.conditions.iter().map(condition).collect(),
     }
 }
 
-fn kinds(recorded: &Recorded) -> BTreeSet<&GroupResource> {
-    let revisions = [&recorded.desired, &recorded.known_good, &recorded.applied];
-    revisions.into_iter().flatten().flat_map(Revision::pins).map(|pin| &pin.config.kind).collect()
-}
-
-fn pins<'a>(recorded: &'a Recorded, kind: &GroupResource) -> [Option<&'a Pin>; 3] {
-    [&recorded.desired, &recorded.known_good, &recorded.applied].map(|revision| revision.as_ref()?.pin(kind))
+fn rows(recorded: &Recorded) -> Vec<(&GroupResource, [Option<&Pin>; 3])> {
+    side_by_side([&recorded.desired, &recorded.known_good, &recorded.applied].map(Option::as_ref))
 }
 
 fn owned(text: &Option<Text>) -> Option<String> {

@@ -249,12 +249,8 @@ fn works(observed: &Observed, cluster: &ClusterName, status: Option<&StatusField
     };
     let as_told = |work: &Work| {
         status.is_some_and(|status| {
-            let hashes = work
-                .hashes
-                .as_ref()
-                .map(|hashes| hashes.iter().map(|(kind, hash)| (kind, hash)).collect::<Vec<_>>());
-            let told: Vec<_> = status.told().map(|pin| (&pin.config.kind, &pin.hash)).collect();
-            hashes.unwrap_or_default() == told
+            let hashes = work.hashes.as_ref().map_or(&[][..], |hashes| hashes.as_slice());
+            *hashes == **status.told_revision().hashes()
         })
     };
     let story = |work: &Work| WorkStory {

@@ -423,12 +423,8 @@ async fn check(
 fn differing(one: &Revision, other: &Revision) -> String {
     let kinds: BTreeSet<&GroupResource> =
         one.pins().iter().chain(other.pins()).map(|pin: &Pin| &pin.config.kind).collect();
-    let hash = |revision: &Revision, kind: &GroupResource| revision.pin(kind).map(|pin| pin.hash.clone());
-    let differ: Vec<String> = kinds
-        .into_iter()
-        .filter(|kind| hash(one, kind) != hash(other, kind))
-        .map(ToString::to_string)
-        .collect();
+    let differ: Vec<String> =
+        kinds.into_iter().filter(|kind| !one.same_of(other, kind)).map(ToString::to_string).collect();
     format!("{} would still differ", differ.join(", "))
 }
 

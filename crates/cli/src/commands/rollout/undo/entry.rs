@@ -36,10 +36,10 @@ pub(super) fn go_back(
     objects: &BTreeSet<ConfigRef>,
 ) -> Vec<ChangedReference> {
     let mut changed = Vec::new();
-    let now = |kind: &GroupResource| from.and_then(|from| from.pin(kind));
-    for pin in to.pins() {
-        let kind = &pin.config.kind;
-        if now(kind).is_some_and(|now| now.config == pin.config) {
+    let kinds: BTreeSet<&GroupResource> = to.pins().iter().map(|pin| &pin.config.kind).collect();
+    for kind in kinds {
+        let now: Vec<&Pin> = from.into_iter().flat_map(|from| from.pins_of(kind)).collect();
+        if now.iter().map(|pin| &pin.config).eq(to.pins_of(kind).map(|pin| &pin.config)) {
             continue;
         }
         // A version selects its template, so the template is referenced only if it was before, or
@@ -50,33 +50,42 @@ pub(super) fn go_back(
         {
             continue;
         }
-        let by_reference = objects.contains(&pin.config) && !by_version(placement);
+        let has_version = by_version(placement);
         forget(placement, kind);
-        match inline_version(pin) {
-            Some(version) if !by_reference => set_version(placement, version),
-            _ => name(placement, pin),
+        for pin in to.pins_of(kind) {
+            let by_reference = objects.contains(&pin.config) && !has_version;
+            match inline_version(pin) {
+                Some(version) if !by_reference => set_version(placement, version),
+                _ => name(placement, pin),
+            }
         }
         changed.push(ChangedReference {
             kind: kind.to_string(),
-            from: now(kind).map(shown),
-            to: Some(shown(pin)),
+            from: shown(now.into_iter()),
+            to: shown(to.pins_of(kind)),
         });
     }
-    for pin in from.iter().flat_map(|from| from.pins()) {
-        let kind = &pin.config.kind;
+    let left: BTreeSet<&GroupResource> =
+        from.iter().flat_map(|from| from.pins()).map(|pin| &pin.config.kind).collect();
+    for kind in left {
         if to.pin(kind).is_none() && names(placement, kind) {
             forget(placement, kind);
-            changed.push(ChangedReference { kind: kind.to_string(), from: Some(shown(pin)), to: None });
+            let from = shown(from.into_iter().flat_map(|from| from.pins_of(kind)));
+            changed.push(ChangedReference { kind: kind.to_string(), from, to: None });
         }
     }
     changed
 }
 
-fn shown(pin: &Pin) -> String {
-    match &pin.config.namespace {
-        Some(namespace) => format!("{namespace}/{}", pin.config.name),
-        None => pin.config.name.to_string(),
-    }
+/// The names of the configs of one kind; `None` if there are none.
+fn shown<'p>(pins: impl Iterator<Item = &'p Pin>) -> Option<String> {
+    let names: Vec<String> = pins
+        .map(|pin| match &pin.config.namespace {
+            Some(namespace) => format!("{namespace}/{}", pin.config.name),
+            None => pin.config.name.to_string(),
+        })
+        .collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// Whether the placement sets its version by the shorthand.
