@@ -180,12 +180,42 @@ fn a_soak_that_began_under_ocm_ends_when_it_would_have() {
     assert_eq!(touched(&story.world.observed, &story), [""; 0]);
 }
 
+/// Aviary has brought a fleet to a revision before. OCM's manager then brought it to another one, and knows nothing of the
+/// condition that is left.
+#[test]
+fn a_clock_of_an_earlier_time_does_not_hinder_a_second_take_over() {
+    let mut story = taken_over("Progressive 25 minSuccessTime=10m progressDeadline=1h");
+    for reason in ["Healthy", "NotYetHealthy", "NoLongerHealthy"] {
+        let clock = json!({
+            "type": "RevisionHealthy", "status": if reason == "Healthy" { "True" } else { "False" }, "reason": reason,
+            "message": "revision 0123456789ab started at 2025-05-01T00:00:00Z by placement default/prod",
+            "lastTransitionTime": "2025-05-01T00:00:00Z", "observedGeneration": 1,
+        });
+        hand_over_with(&mut story, LONG_AGO, &[clock]);
+        assert_eq!(touched(&story.world.observed, &story), [""; 0], "{reason}");
+        let report = plan(&story.world.observed, story.now).report;
+        assert!(report.clusters.iter().all(|one| one.decision == Decision::Settled), "{reason}");
+    }
+    story.run(
+        "rollout prod template=helloworld-v2 Progressive 25 minSuccessTime=10m progressDeadline=1h\n pass",
+    );
+    assert_eq!(in_flight(&story), 25);
+}
+
 fn hand_over_again(story: &mut Story, since: &str) {
+    hand_over_with(story, since, &[]);
+}
+
+/// With conditions of others.
+fn hand_over_with(story: &mut Story, since: &str, more: &[Value]) {
     let names: Vec<_> = story.world.observed.instances.keys().cloned().collect();
     for name in names {
         let mut instance = story.world.observed.instances.get_mut(&name).expect("an instance");
-        let status = serde_json::from_value(json!({"metadata": {"namespace": name.to_string()}, "spec": {},
-            "status": status_of_ocm(&instance, since)}));
+        let mut status = status_of_ocm(&instance, since);
+        status["conditions"].as_array_mut().expect("conditions").extend_from_slice(more);
+        let status = serde_json::from_value(
+            json!({"metadata": {"namespace": name.to_string()}, "spec": {}, "status": status}),
+        );
         let status = normalise::instance(&status.expect("an instance")).expect("an instance").0.status;
         instance.status = status;
     }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, bail};
-use aviary_api::ManifestWork;
+use aviary_api::names::conditions::REVISION_HEALTHY;
 use aviary_api::names::{ADDON_GROUP, annotations, labels};
+use aviary_api::{Condition, ManagedClusterAddOn, ManifestWork};
 use aviary_controller::LEASE;
 use aviary_registration::names::{BINDING_OF, TEMPLATE_LABEL, TOKEN_LABEL};
 use aviary_registration::process::LEASE as REGISTRATION_LEASE;
@@ -27,6 +28,7 @@ use crate::output::Printout;
 
 const DESCRIPTION: &str = "\
 Remove what Aviary leaves on a hub, after its managers and registrations have stopped: the marker and term on add-ons and instances, \
+the condition RevisionHealthy of instances, \
 annotations that say what works were rendered from, stored revisions and rollout records with their finalizers, the Leases, and role bindings, \
 roles and service accounts of aviary registration.
 
@@ -50,10 +52,11 @@ Examples:
   See what would be removed
     $ aviary cleanup
 
-  Go back to the add-on manager of Open Cluster Management
-    $ aviary manifests --flavor ocm -o json | jq '.items |= map(select(.kind != \"CustomResourceDefinition\"))' |
-        kubectl delete --ignore-not-found -f -
-    $ aviary cleanup --yes")]
+  Go back to the add-on manager of Open Cluster Management. Delete the manifests last: with their
+  kinds, all objects of those kinds go
+    $ kubectl -n open-cluster-management delete deployment aviary-manager aviary-registration --ignore-not-found
+    $ aviary cleanup --yes
+    $ aviary manifests --flavor ocm | kubectl delete --ignore-not-found -f -")]
 pub(crate) struct Args {
     #[command(flatten)]
     hub: HubArgs,
@@ -106,6 +109,7 @@ async fn clean(args: &Args, session: &Session) -> anyhow::Result<CleanupReport> 
     let markers = [labels::INSTALLED_BY_STRATEGY];
     let instances = hand.strip(&kind("ManagedClusterAddOn"), &all, &markers, &terms).await?;
     counts.insert("instances: marker and term", instances);
+    counts.insert("instances: condition RevisionHealthy", hand.forget_clocks().await?);
     let works = ApiResource::erase::<ManifestWork>(&());
     let of_addons = ListParams::default().labels(labels::ADDON_NAME);
     let works = hand.strip(&works, &of_addons, &[labels::ADDON_VERSION], &OF_WORKS).await?;
@@ -201,6 +205,34 @@ impl Hand<'_> {
         }
     }
 
+    /// Removes the condition in which a manager keeps when a revision started on a cluster. Another
+    /// manager would leave it there, and it would be of another revision when Aviary comes again.
+    async fn forget_clocks(&self) -> anyhow::Result<usize> {
+        let client = &self.connection.client;
+        let all: Api<ManagedClusterAddOn> = Api::all(client.clone());
+        let doing = "change the statuses of instances";
+        let mut count = 0;
+        let mut params = ListParams::default().limit(PAGE);
+        loop {
+            let page = all.list(&params).await.map_err(|error| self.refused(doing, &error))?;
+            for object in &page.items {
+                let Some(patch) = without_clock(object) else { continue };
+                count += 1;
+                if self.yes {
+                    let namespace = object.namespace().unwrap_or_default();
+                    let one: Api<ManagedClusterAddOn> = Api::namespaced(client.clone(), &namespace);
+                    let (name, patch) = (object.name_any(), Patch::Merge(patch));
+                    let patched = one.patch_status(&name, &PatchParams::default(), &patch).await;
+                    patched.map_err(|error| self.refused(doing, &error))?;
+                }
+            }
+            params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+            if params.continue_token.is_none() {
+                return Ok(count);
+            }
+        }
+    }
+
     /// Records exist only on hubs that serve the kind.
     async fn records(&self) -> anyhow::Result<usize> {
         let gvk = GroupVersionKind::gvk(ADDON_GROUP, "v1alpha1", "AddOnRolloutRecord");
@@ -286,6 +318,15 @@ fn gone_is_fine(answer: Result<String, kube::Error>) -> Result<(), kube::Error> 
 fn in_namespace(url: &str, namespace: &str) -> String {
     let (version, plural) = url.rsplit_once('/').unwrap_or(("", url));
     format!("{version}/namespaces/{namespace}/{plural}")
+}
+
+/// The patch that removes the condition, on condition that the object is unchanged.
+fn without_clock(object: &ManagedClusterAddOn) -> Option<Value> {
+    let conditions = &object.status.as_ref()?.conditions;
+    let left: Vec<&Condition> = conditions.iter().filter(|one| one.type_ != REVISION_HEALTHY).collect();
+    let version = object.resource_version();
+    (left.len() < conditions.len())
+        .then(|| json!({"metadata": {"resourceVersion": version}, "status": {"conditions": left}}))
 }
 
 /// The patch that removes these labels and annotations, on condition that the object is unchanged.

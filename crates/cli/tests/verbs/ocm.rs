@@ -238,6 +238,12 @@ fn what_is_ours_is_removed_and_nothing_else() {
     world.give(namespace("c1"));
     world.give(marked("ClusterManagementAddOn", None));
     world.give(marked("ManagedClusterAddOn", Some("c1")));
+    let theirs = json!({"type": "Available", "status": "True", "reason": "Up", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let clock = json!({"type": "RevisionHealthy", "status": "True", "reason": "Healthy", "lastTransitionTime": "2026-01-01T00:00:00Z",
+        "message": "revision 0123456789ab started at 2026-01-01T00:00:00Z"});
+    let mut instance = marked("ManagedClusterAddOn", Some("c1"));
+    instance["status"] = json!({"conditions": [clock, theirs]});
+    world.block_on(aviary_testing::put_status(&world.client, &instance));
     world.give(json!({
         "apiVersion": "apps/v1", "kind": "ControllerRevision",
         "metadata": {"name": "ours", "namespace": "open-cluster-management", "finalizers": ["example.com/held"],
@@ -284,7 +290,7 @@ fn what_is_ours_is_removed_and_nothing_else() {
 
     world.give(lease("open-cluster-management", "aviary-registration", 100));
     let found = json!({
-        "add-ons: term": 1, "instances: marker and term": 1, "leases": 2, "role bindings of registration": 1,
+        "add-ons: term": 1, "instances: marker and term": 1, "instances: condition RevisionHealthy": 1, "leases": 2, "role bindings of registration": 1,
         "roles of registration": 1, "service accounts of registration": 1,
         "rollout records": 0, "stored revisions": 1, "works: what they were rendered from": 1,
     });
@@ -293,6 +299,8 @@ fn what_is_ours_is_removed_and_nothing_else() {
     assert_eq!(world.get("ManagedClusterAddOn", "c1/helloworld"), before, "nothing is written without --yes");
     assert_eq!(world.json("cleanup --yes -o json", 0), json!({"removed": true, "counts": found}));
 
+    let conditions = world.get("ManagedClusterAddOn", "c1/helloworld")["status"]["conditions"].clone();
+    assert_eq!(conditions, json!([theirs]));
     for (kind, name) in [("ClusterManagementAddOn", "helloworld"), ("ManagedClusterAddOn", "c1/helloworld")] {
         let metadata = world.get(kind, name)["metadata"].clone();
         assert_eq!(
@@ -307,7 +315,7 @@ fn what_is_ours_is_removed_and_nothing_else() {
         "as OCM's manager would have left it"
     );
     let nothing = json!({
-        "add-ons: term": 0, "instances: marker and term": 0, "leases": 0, "role bindings of registration": 0,
+        "add-ons: term": 0, "instances: marker and term": 0, "instances: condition RevisionHealthy": 0, "leases": 0, "role bindings of registration": 0,
         "roles of registration": 0, "service accounts of registration": 0,
         "rollout records": 0, "stored revisions": 0, "works: what they were rendered from": 0,
     });
@@ -360,6 +368,8 @@ fn after_a_take_over_an_upgrade_and_a_cleanup_only_what_ocm_knows_is_left() {
     {
         let metadata = world.get(kind, name)["metadata"].clone();
         let text = json!([metadata["annotations"], metadata["labels"], metadata["finalizers"]]).to_string();
+        let status = world.get(kind, name)["status"].to_string();
+        assert!(!status.contains("RevisionHealthy"), "{kind}: {status}");
         assert!(!text.contains("manager-") && !text.contains("installed-by-strategy"), "{kind}: {text}");
     }
 }

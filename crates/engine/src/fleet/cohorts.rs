@@ -344,7 +344,10 @@ impl<'a> ObjectsById<'a> {
         let hosting = key.hosting.and_then(|hosting| self.hosting.get(&hosting)).copied();
         let works = self.works(works, hosting);
         let rendering = self.templates.prepare(status.told());
-        let clock = RevisionClock::carried_by(status);
+        let of_another = is_accepted(&works, rendering.as_ref(), status);
+        let may_be_stale = of_another && overrides.is_none();
+        let clock =
+            RevisionClock::carried_by(status).filter(|clock| !may_be_stale || is_of_told(clock, status));
         let has_arrived = clock.as_ref().is_some_and(|clock| clock.has_arrived);
         let leniency = self.leniency(status, overrides.as_deref(), claim, has_arrived);
         let may_lack_probes = clock.as_ref().is_none_or(RevisionClock::may_lack_probes);
@@ -355,7 +358,7 @@ impl<'a> ObjectsById<'a> {
             rendering.as_ref(),
             (leniency, may_lack_probes),
         );
-        let accepted = may_lack_probes && is_accepted(&works, rendering.as_ref(), status);
+        let accepted = may_lack_probes && of_another;
         if !accepted && let Some(taken) = first_taken(&works, rendering.as_ref()) {
             evidence.failure = Some(name_taken(&taken.name));
         }
@@ -478,6 +481,11 @@ fn sole_work<'w, 'a>(
     let (Some(Ok(prepared)), [one]) = (rendering, works) else { return None };
     let is_it = prepared.works() == 1 && prepared.work_index(&one.name) == Some(0);
     is_it.then_some((one, prepared))
+}
+
+/// Whether a clock is of the assigned revision. It is not if another manager has assigned that one.
+fn is_of_told(clock: &RevisionClock, status: &InstanceStatus) -> bool {
+    *clock.revision == *status.told_revision().id()
 }
 
 /// Whether another manager rendered all works from the assigned revision.
