@@ -3,8 +3,6 @@
 mod fields;
 mod rights;
 
-use std::collections::BTreeSet;
-
 use anyhow::Context as _;
 use aviary_api::crds;
 use aviary_api::names::ADDON_GROUP;
@@ -87,10 +85,13 @@ struct KindReport {
 }
 
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct VersionReport {
     name: String,
     /// Why its objects cannot be read.
     problem: Option<String>,
+    /// There is no object to convert, so nothing shows whether the webhook works.
+    not_tried: bool,
 }
 
 pub(crate) fn run(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> {
@@ -191,11 +192,15 @@ async fn kind_report(
     let (spec, name) = (&crd.spec, crd.metadata.name.clone().unwrap_or_default());
     let mut versions = Vec::new();
     for version in spec.versions.iter().filter(|version| version.served) {
-        let problem = match reader {
-            Some(connection) => unreadable(connection, crd, &version.name).await,
-            None => None,
+        let is_converted = !version.storage && calls_webhook(crd);
+        let (problem, not_tried) = match reader {
+            Some(connection) => match objects_of(connection, crd, &version.name).await {
+                Ok(found) => (None, is_converted && found == 0),
+                Err(problem) => (Some(problem), false),
+            },
+            None => (None, false),
         };
-        versions.push(VersionReport { name: version.name.clone(), problem });
+        versions.push(VersionReport { name: version.name.clone(), problem, not_tried });
     }
     match versions.iter().find(|version| version.name == needed) {
         None => in_the_way.push(format!("{name} is not served as {needed}, which Aviary uses")),
@@ -211,19 +216,26 @@ async fn kind_report(
     KindReport { name, versions, stored }
 }
 
-/// Why objects of a kind cannot be read in this version.
-async fn unreadable(
+fn calls_webhook(crd: &CustomResourceDefinition) -> bool {
+    crd.spec.conversion.as_ref().is_some_and(|conversion| conversion.strategy == "Webhook")
+}
+
+/// Reads at most one object of a kind in this version: how many there are, or why they cannot be
+/// read.
+async fn objects_of(
     connection: &Connection,
     crd: &CustomResourceDefinition,
     version: &str,
-) -> Option<String> {
+) -> Result<usize, String> {
     let spec = &crd.spec;
     let gvk = GroupVersionKind::gvk(&spec.group, version, &spec.names.kind);
     let resource = ApiResource::from_gvk_with_plural(&gvk, &spec.names.plural);
     let api: Api<DynamicObject> = Api::all_with(connection.client.clone(), &resource);
-    let error = api.list(&ListParams::default().limit(1)).await.err()?;
+    let listed = api.list(&ListParams::default().limit(1)).await;
     let name = crd.metadata.name.as_deref().unwrap_or_default();
-    Some(refused(&format!("read {name} in {version}"), &error, &connection.server).to_string())
+    listed.map(|listed| listed.items.len()).map_err(|error| {
+        refused(&format!("read {name} in {version}"), &error, &connection.server).to_string()
+    })
 }
 
 /// Whether OCM's add-on manager runs.
@@ -256,6 +268,13 @@ fn text(report: &PreflightReport, session: &Session) -> Printout {
         text.gap();
         text.add(&kinds(report).render(session.output.paint));
     }
+    let unread = report.kinds.iter().flat_map(|kind| &kind.versions);
+    let mut unread = unread.filter_map(|version| version.problem.as_ref()).peekable();
+    if unread.peek().is_some() {
+        text.gap();
+        text.line("Served, and not readable:");
+        unread.for_each(|problem| text.line(format_args!("  - {problem}")));
+    }
     if !report.not_kept.is_empty() {
         text.gap();
         text.line("Fields of Aviary that this hub's schemas do not keep, and that are not written there:");
@@ -280,17 +299,18 @@ fn kinds(report: &PreflightReport) -> Table {
     table.head(&["KIND", "SERVED", "STORED", "READABLE"]);
     for kind in &report.kinds {
         let served: Vec<&str> = kind.versions.iter().map(|version| version.name.as_str()).collect();
-        let unread: BTreeSet<&str> = kind
-            .versions
-            .iter()
-            .filter(|version| version.problem.is_some())
-            .map(|version| version.name.as_str())
-            .collect();
-        let (style, readable) = if unread.is_empty() {
-            (Style::Plain, "yes".to_owned())
-        } else {
-            (Style::Red, format!("not {}", unread.into_iter().collect::<Vec<_>>().join(", ")))
+        let named = |of: fn(&VersionReport) -> bool| -> Option<String> {
+            let named: Vec<&str> =
+                kind.versions.iter().filter(|one| of(one)).map(|one| one.name.as_str()).collect();
+            (!named.is_empty()).then(|| named.join(", "))
         };
+        let (style, mut readable) = match named(|one| one.problem.is_some()) {
+            None => (Style::Plain, "yes".to_owned()),
+            Some(unread) => (Style::Red, format!("not {unread}")),
+        };
+        if let Some(not_tried) = named(|one| one.not_tried) {
+            readable.push_str(&format!("; {not_tried} not tried, no object"));
+        }
         table.row([
             (Style::Plain, kind.name.clone()),
             (Style::Plain, served.join(", ")),

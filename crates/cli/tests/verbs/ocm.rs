@@ -2,7 +2,9 @@
 
 #![allow(clippy::needless_pass_by_value, reason = "JSON is written where it is used")]
 
+use aviary_api::crds::CONVERTED;
 use aviary_hub::security::Role;
+use aviary_hub::{Converter, HubOptions};
 use aviary_testing::Process;
 use expect_test::expect;
 use jiff::{SignedDuration, Timestamp};
@@ -88,6 +90,36 @@ fn a_kind_that_is_missing_is_in_the_way() {
         report["inTheWay"],
         json!([format!("the hub does not serve {name}: install it with aviary manifests")])
     );
+}
+
+/// The conversion webhook of a hub is dead. That shows only where an object has to be converted.
+#[test]
+fn a_served_version_that_cannot_be_read_is_reported() {
+    let converter = Converter::new(|_, _| Err("connection refused".to_owned()));
+    let converters = CONVERTED.iter().map(|name| ((*name).to_owned(), converter.clone())).collect();
+    let world = World::on_hub("preflight-dead", HubOptions { converters, ..HubOptions::default() });
+    let config = json!({"url": "https://127.0.0.1:1/convert"});
+    let webhook = json!({"conversionReviewVersions": ["v1"], "clientConfig": config});
+    let conversion = json!({"strategy": "Webhook", "webhook": webhook});
+    world.block_on(aviary_testing::prepare_ocm_hub(&world.client, Some(&conversion)));
+    let version = |report: &Value, name: &str| {
+        let mut kinds = report["kinds"].as_array().unwrap().iter();
+        let kind = kinds.find(|kind| kind["name"] == CONVERTED[0]).unwrap();
+        let mut versions = kind["versions"].as_array().unwrap().iter();
+        versions.find(|version| version["name"] == name).unwrap().clone()
+    };
+    let report = world.json("preflight -o json", 0);
+    assert_eq!(version(&report, "v1beta1"), json!({"name": "v1beta1", "problem": null, "notTried": true}));
+    assert_eq!(version(&report, "v1alpha1"), json!({"name": "v1alpha1", "problem": null, "notTried": false}));
+    assert!(world.run("preflight").contains("v1beta1 not tried"), "{}", world.run("preflight"));
+
+    world.give(json!({"apiVersion": ADDONS, "kind": "ClusterManagementAddOn", "metadata": {"name": "helloworld"}, "spec": {}}));
+    let report = world.json("preflight -o json", 0);
+    let problem = version(&report, "v1beta1")["problem"].as_str().unwrap().to_owned();
+    assert!(problem.contains("connection refused"), "{problem}");
+    assert_eq!(version(&report, "v1alpha1")["problem"], Value::Null);
+    let text = world.run("preflight");
+    assert!(text.contains("not v1beta1") && text.contains("connection refused"), "{text}");
 }
 
 #[test]

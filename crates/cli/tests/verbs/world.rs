@@ -12,7 +12,7 @@ use aviary_controller::{Manager, ManagerHealth, Scope, Settings, View};
 use aviary_engine::observed::{Observed, Options};
 use aviary_engine::plan::{Plan, plan};
 use aviary_hub::security::Role;
-use aviary_hub::{Endpoint, Hub};
+use aviary_hub::{Endpoint, Hub, HubOptions};
 pub(crate) use aviary_testing::objects::{addon, hub_config, names, template};
 use aviary_testing::{objects, resource_status};
 use expect_test::Expect;
@@ -90,10 +90,15 @@ impl World {
 
     /// A hub without our kinds.
     pub(crate) fn bare(name: &str) -> Self {
+        Self::on_hub(name, HubOptions::default())
+    }
+
+    /// The same on a hub with these options.
+    pub(crate) fn on_hub(name: &str, options: HubOptions) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let (hub, endpoint, listener) = runtime.block_on(async {
-            let hub = Hub::ephemeral(Default::default()).await.unwrap();
+            let hub = Hub::ephemeral(options).await.unwrap();
             let endpoint = Endpoint::ephemeral(&hub, &[]).unwrap();
             (hub, Arc::new(endpoint), TcpListener::bind("127.0.0.1:0").await.unwrap())
         });
