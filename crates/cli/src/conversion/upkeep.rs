@@ -8,10 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aviary_api::crds::CONVERTED;
-use aviary_serve::{AllowedHosts, Authority, Limits, ServerCertificate, keep_renewed, serve_tls};
+use aviary_serve::{
+    AllowedHosts, Authority, Limits, ServerCertificate, host_allowed, keep_renewed, serve_tls,
+};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, WebhookClientConfig,
+};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -121,13 +125,18 @@ impl Upkeep {
         trusted.is_some_and(|(_, since)| since.elapsed() >= self.overlap)
     }
 
-    /// Writes the bundle into the CRDs that call the webhook.
+    /// Writes the bundle into the CRDs that call this webhook. On a hub of Open Cluster Management
+    /// they call another one.
     async fn publish(&mut self, bundle: &str) -> Result<(), UpkeepError> {
         let crds: Api<CustomResourceDefinition> = Api::all(self.around.client.clone());
         for name in CONVERTED {
             let crd = crds.get(name).await?;
             let webhook = crd.spec.conversion.and_then(|conversion| conversion.webhook);
             let Some(config) = webhook.and_then(|webhook| webhook.client_config) else { continue };
+            if !is_ours(&config, &self.around.namespace, &self.hosts) {
+                tracing::debug!(crd = name, "the kind is converted by another webhook");
+                continue;
+            }
             if config.ca_bundle.is_some_and(|known| known.0 == bundle.as_bytes()) {
                 continue;
             }
@@ -167,5 +176,43 @@ impl Upkeep {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether a hub that calls this reaches the managers of this namespace.
+fn is_ours(config: &WebhookClientConfig, namespace: &str, hosts: &AllowedHosts) -> bool {
+    match (&config.service, &config.url) {
+        (Some(service), _) => service.name == NAME && service.namespace == namespace,
+        (None, Some(url)) => {
+            let authority = url.strip_prefix("https://").and_then(|rest| rest.split('/').next());
+            authority.is_some_and(|host| host_allowed(host, hosts))
+        }
+        (None, None) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_webhooks_of_these_managers_get_their_authority() {
+        let hosts = AllowedHosts::new(["aviary-conversion.ours.svc"]).unwrap();
+        let ours =
+            |config: serde_json::Value| is_ours(&serde_json::from_value(config).unwrap(), "ours", &hosts);
+        let service =
+            |namespace: &str, name: &str| json!({"service": {"namespace": namespace, "name": name}});
+        assert!(ours(service("ours", "aviary-conversion")));
+        assert!(!ours(service("theirs", "aviary-conversion")));
+        assert!(!ours(service("open-cluster-management-hub", "cluster-manager-addon-webhook")));
+        for url in ["https://127.0.0.1:9443/convert", "https://aviary-conversion.ours.svc/convert"] {
+            assert!(ours(json!({"url": url})), "{url}");
+        }
+        for url in
+            ["https://aviary-conversion.ours.svc.example.com/convert", "https://webhook.example.com", ""]
+        {
+            assert!(!ours(json!({"url": url})), "{url}");
+        }
+        assert!(!ours(json!({})));
     }
 }
