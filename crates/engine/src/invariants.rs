@@ -712,12 +712,10 @@ fn own_kinds(instance: &Instance) -> BTreeSet<GroupResource> {
     own
 }
 
-/// The assigned hashes of all other kinds, sorted.
+/// The assigned hashes of all other kinds, by kind; of one kind in order.
 fn told_except(instance: &Instance, own: &BTreeSet<GroupResource>) -> Vec<(GroupResource, Hash)> {
     let told = instance.status.told().filter(|pin| !own.contains(&pin.config.kind));
-    let mut told: Vec<_> = told.map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect();
-    told.sort();
-    told
+    told.map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect()
 }
 
 /// Whether the assignment changes for a kind that is not overridden.

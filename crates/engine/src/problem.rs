@@ -38,7 +38,7 @@ pub enum Problem {
     #[error("{} is configured twice in one list: {config} is used", .config.kind)]
     ConfigListedTwice { config: ConfigRef },
     #[error(
-        "one list has too many configs of {}, at most {most} is supported: none of them is used until some are removed; the last one is {config}", .config.kind
+        "one list has more configs of {} than the limit of {most}: none of them is used until some are removed; the last one is {config}", .config.kind
     )]
     ConfigsOfOneKind { config: ConfigRef, most: usize },
     #[error("placement {placement}: RollingUpdateWithCanary needs rollingUpdateWithCanary.placement")]

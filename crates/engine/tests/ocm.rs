@@ -410,7 +410,55 @@ fn several_configs_of_one_kind_are_assigned_in_order() {
         pass
         show writes
         ",
-        &expect![[""]],
+        &expect![[r#"
+            a1  addondeploymentconfigs desired A@de3b02c4 applied A@de3b02c4
+            a1  addondeploymentconfigs desired B@e278275d applied B@e278275d
+            a1  Progressing False Completed: completed with no errors.
+            a1  Configured True ConfigurationsConfigured: Configurations configured
+            a1  Available True ProbeAvailable: helloworld add-on is available.
+            a1  RegistrationApplied True NilRegistration: Registration of the addon agent is configured
+            a1  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
+            a2  addondeploymentconfigs desired B@e278275d applied B@e278275d
+            a2  Progressing False Completed: completed with no errors.
+            a2  Configured True ConfigurationsConfigured: Configurations configured
+            a2  Available True ProbeAvailable: helloworld add-on is available.
+            a2  RegistrationApplied True NilRegistration: Registration of the addon agent is configured
+            a2  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
+            prod  False Completed  selected clusters 2. configured addons 2/2 completed with no errors, 0 failed 0 timeout.
+                desired A+B good A+B applied A+B
+            0 writes
+            a1  addondeploymentconfigs desired B@e278275d applied A@de3b02c4
+            a1  addondeploymentconfigs desired A@de3b02c4 applied B@e278275d
+            a1  Progressing True Progressing: progressing... work is not ready
+            a1  Configured True ConfigurationsConfigured: Configurations configured
+            a1  Available True ProbeAvailable: helloworld add-on is available.
+            a1  RegistrationApplied True NilRegistration: Registration of the addon agent is configured
+            a1  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
+            a1  addondeploymentconfigs desired B@e278275d applied B@e278275d
+            a1  addondeploymentconfigs desired A@de3b02c4 applied A@de3b02c4
+            a1  Progressing False Completed: completed with no errors.
+            a1  Configured True ConfigurationsConfigured: Configurations configured
+            a1  Available True ProbeAvailable: helloworld add-on is available.
+            a1  RegistrationApplied True NilRegistration: Registration of the addon agent is configured
+            a1  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
+            prod  False Completed  selected clusters 2. configured addons 2/2 completed with no errors, 0 failed 0 timeout.
+                desired B+A good B+A applied B+A
+            a1  addondeploymentconfigs desired A@de3b02c4 applied A@de3b02c4
+            a1  Progressing False Completed: completed with no errors.
+            a1  Configured True ConfigurationsConfigured: Configurations configured
+            a1  Available True ProbeAvailable: helloworld add-on is available.
+            a1  RegistrationApplied True NilRegistration: Registration of the addon agent is configured
+            a1  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
+            prod  False Completed  selected clusters 2. configured addons 2/2 completed with no errors, 0 failed 0 timeout.
+                desired A good A applied A
+            a2  addondeploymentconfigs desired A@de3b02c4 applied A@de3b02c4
+            a2  Progressing False Completed: completed with no errors.
+            a2  Configured True ConfigurationsConfigured: Configurations configured
+            a2  Available True ProbeAvailable: helloworld add-on is available.
+            a2  RegistrationApplied True NilRegistration: Registration of the addon agent is configured
+            a2  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
+            0 writes
+        "#]],
     );
 }
 
@@ -478,18 +526,18 @@ fn several_versions_in_one_list_are_named_and_nothing_is_written_for_them() {
         show writes
         ",
         &expect![[r#"
-            a3               hold      f56791c6e04c addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io A is the only one, or is removed
+            a3               hold      f56791c6e04c one list has more configs of addonhubconfigs.addon.open-cluster-management.io than the limit of 1: none of them is used until some are removed; the last one is addonhubconfigs.addon.open-cluster-management.io A
             a3  addonhubconfigs desired A@b433cd0d applied A@b433cd0d
-            a3  Progressing False Failed: addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io A is the only one, or is removed
-            a3  Configured False ConfigurationNotSingle: addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io A is the only one, or is removed
+            a3  Progressing False Failed: one list has more configs of addonhubconfigs.addon.open-cluster-management.io than the limit of 1: none of them is used until some are removed; the last one is addonhubconfigs.addon.open-cluster-management.io A
+            a3  Configured False ConfigurationNotSingle: one list has more configs of addonhubconfigs.addon.open-cluster-management.io than the limit of 1: none of them is used until some are removed; the last one is addonhubconfigs.addon.open-cluster-management.io A
             a3  Available True ProbeAvailable: helloworld add-on is available.
             a3  RegistrationApplied True NilRegistration: Registration of the addon agent is configured
             a3  ManifestApplied True AddonManifestApplied: manifests of addon are applied successfully
-            a1..a2 (2)       hold      v1       addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io B is the only one, or is removed
-            a3               hold      f56791c6e04c addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io A is the only one, or is removed
+            a1..a2 (2)       hold      v1       one list has more configs of addonhubconfigs.addon.open-cluster-management.io than the limit of 1: none of them is used until some are removed; the last one is addonhubconfigs.addon.open-cluster-management.io B
+            a3               hold      f56791c6e04c one list has more configs of addonhubconfigs.addon.open-cluster-management.io than the limit of 1: none of them is used until some are removed; the last one is addonhubconfigs.addon.open-cluster-management.io A
             prod  True Progressing  selected clusters 3. configured addons 0/2 progressing..., 0 failed 0 timeout.
                 desired A good A applied A
-            prod  Stalled True UpgradeFailed: 0/3 upgrade failed: addonhubconfigs.addon.open-cluster-management.io is configured more than once in one list, and only one config of a kind is supported: none of them is used until addonhubconfigs.addon.open-cluster-management.io B is the only one, or is removed
+            prod  Stalled True UpgradeFailed: 0/3 upgrade failed: one list has more configs of addonhubconfigs.addon.open-cluster-management.io than the limit of 1: none of them is used until some are removed; the last one is addonhubconfigs.addon.open-cluster-management.io B
             prod  Stalled False NotStalled: nothing is stalled
             0 writes
         "#]],

@@ -46,8 +46,11 @@ fn is_applied_except(observed: &Observed, instance: &Instance, own: &BTreeSet<Gr
             && work.version == version
             && told.iter().all(|(kind, _)| chooses.contains(&kind))
     };
+    // Those of a work have no order.
+    let mut sorted = told.clone();
+    sorted.sort();
     let carries = |work: &Work| match &work.hashes {
-        Some(hashes) => hashes.iter().filter(|(kind, _)| !own.contains(kind)).eq(told.iter()),
+        Some(hashes) => hashes.iter().filter(|(kind, _)| !own.contains(kind)).eq(sorted.iter()),
         None => told.is_empty() || by_version(work),
     };
     let mut works = works_of(observed, &instance.cluster).peekable();
@@ -65,9 +68,8 @@ fn is_proved_healthy(observed: &Observed, instance: &Instance, work: &Work) -> b
             let own = own_kinds(instance);
             let told = |revision: &Revision| {
                 let pins = revision.pins().iter().filter(|pin| !own.contains(&pin.config.kind));
-                let mut pins: Vec<_> = pins.map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect();
-                pins.sort();
-                pins == told_except(instance, &own)
+                let pins = pins.map(|pin| (pin.config.kind.clone(), pin.hash.clone()));
+                pins.eq(told_except(instance, &own))
             };
             applied.is_some_and(told)
         });

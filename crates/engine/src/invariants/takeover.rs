@@ -34,7 +34,8 @@ impl Checker<'_> {
             .filter(|work| work.name.starts_with(&prefix) && work.owner.as_ref() == Some(&instance.uid))
             .collect();
         let agrees = |work: &Work| {
-            let told = told_except(instance, &Default::default());
+            let mut told = told_except(instance, &Default::default());
+            told.sort();
             work.rendered_from.is_none()
                 && !work.probed
                 && !work.deleting
