@@ -217,9 +217,9 @@ impl fmt::Debug for Revision {
 }
 
 /// The configs of some revisions side by side: by kind, and within a kind in order.
-pub fn side_by_side<'r, const N: usize>(
-    revisions: [Option<&'r Revision>; N],
-) -> Vec<(&'r GroupResource, [Option<&'r Pin>; N])> {
+pub fn side_by_side<const N: usize>(
+    revisions: [Option<&Revision>; N],
+) -> Vec<(&GroupResource, [Option<&Pin>; N])> {
     let pins = revisions.iter().flatten().flat_map(|revision| revision.pins());
     let kinds: BTreeSet<&GroupResource> = pins.map(|pin| &pin.config.kind).collect();
     let mut rows = Vec::with_capacity(kinds.len());

@@ -103,7 +103,7 @@ fn rule_15_bad_health_that_changes_its_kind_is_written_at_most_once_a_minute() {
 
 /// Every ten seconds for ten minutes the agent of `p1` reports the next of these as the worst of its
 /// health. How often is its status written?
-fn writes_while_it_is(story: &mut Story, healths: [Health; 2]) -> usize {
+fn writes_while_it_is(story: &mut Story, healths: &[Health; 2]) -> usize {
     let mut written = 0;
     for round in 0..60 {
         for work in story.world.observed.works.get_mut(&cluster("p1")).expect("works").iter_mut() {
@@ -141,7 +141,7 @@ fn rule_15_two_objects_that_are_the_worst_by_turns_are_written_at_most_once_a_mi
                 "template v1 v2\n place prod: p1 p2\n rollout prod version=v1 RollingUpdate 1\n settle\n wait 1h
                 bad v2 unready\n rollout prod RollingUpdate 1 {rollout}\n settle\n wait 2m\n settle\n wait 2m"
             ));
-            let written = writes_while_it_is(&mut story, healths.clone());
+            let written = writes_while_it_is(&mut story, &healths);
             assert!((1..=11).contains(&written), "{rollout} {healths:?}: {written} writes in ten minutes");
             let due = plan(&story.world.observed, story.now).recheck_at;
             story.run("wait 1m\n settle");

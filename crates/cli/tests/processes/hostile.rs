@@ -63,7 +63,7 @@ async fn h1_a_long_proxy_for_many_containers_costs_the_manager_less_than_64_mb()
         "resource": "addondeploymentconfigs", "namespace": "default", "name": "wide"}]),
     ))
     .await;
-    until_told(hub, "Deployment default/wide has more than 400 KiB").await;
+    until_told(hub, "Deployment.apps default/wide has more than 400 KiB").await;
     victim.assert_small();
 }
 

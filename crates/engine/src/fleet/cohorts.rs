@@ -344,9 +344,7 @@ impl<'a> ObjectsById<'a> {
         let works = self.works(works, hosting);
         let rendering = self.templates.prepare(status.told());
         let of_another = is_accepted(&works, rendering.as_ref(), status);
-        let may_be_stale = of_another && overrides.is_none();
-        let clock =
-            RevisionClock::carried_by(status).filter(|clock| !may_be_stale || is_of_told(clock, status));
+        let clock = current_clock(status, of_another && overrides.is_none());
         let has_arrived = clock.as_ref().is_some_and(|clock| clock.has_arrived);
         let leniency = self.leniency(status, overrides.as_deref(), claim, has_arrived);
         let may_lack_probes = clock.as_ref().is_none_or(RevisionClock::may_lack_probes);
@@ -488,9 +486,11 @@ fn sole_work<'w, 'a>(
     is_it.then_some((one, prepared))
 }
 
-/// Whether a clock is of the assigned revision. It is not if another manager has assigned that one.
-fn is_of_told(clock: &RevisionClock, status: &InstanceStatus) -> bool {
-    *clock.revision == *status.told_revision().id()
+/// The clock of the assigned revision. One of another revision may be left from an earlier time,
+/// when the works are another manager's.
+fn current_clock(status: &InstanceStatus, may_be_stale: bool) -> Option<RevisionClock> {
+    let is_current = |clock: &RevisionClock| *clock.revision == *status.told_revision().id();
+    RevisionClock::carried_by(status).filter(|clock| !may_be_stale || is_current(clock))
 }
 
 /// Whether another manager rendered all works from the assigned revision.

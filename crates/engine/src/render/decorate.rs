@@ -206,14 +206,14 @@ impl Decorations {
             append(container, "volumeMounts", self.mounts.iter().cloned());
             if let Some(Value::String(image)) = container.get_mut("image") {
                 let mirrored = mirrored(&self.registries, image);
-                room.take(Size::of_bytes(mirrored.len().saturating_sub(image.len())))?;
+                room.take(AddedSize::of_bytes(mirrored.len().saturating_sub(image.len())))?;
                 *image = mirrored;
             }
             let id = [resource, workload, &name];
             let matches =
                 |pattern: &[String; 3]| pattern.iter().zip(id).all(|(one, is)| one == "*" || one == is);
             if let Some((_, wanted)) = self.resources.iter().rev().find(|(pattern, _)| matches(pattern)) {
-                room.take(Size::of_field(container, "resources", Size::of(wanted)))?;
+                room.take(AddedSize::of_field(container, "resources", AddedSize::of(wanted)))?;
                 container.insert("resources".to_owned(), wanted.clone());
             }
         }
@@ -222,12 +222,12 @@ impl Decorations {
     }
 
     /// What every container gets.
-    fn size_in_container(&self) -> Size {
-        let environment = self.environment.iter().map(|(name, value)| Size {
+    fn size_in_container(&self) -> AddedSize {
+        let environment = self.environment.iter().map(|(name, value)| AddedSize {
             bytes: r#"{"name":"","value":""}"#.len() + name.len() + value.len(),
             density: Density { values: 3, maps: 1 },
         });
-        environment.chain(self.mounts.iter().map(Size::of)).fold(Size::default(), Size::and)
+        environment.chain(self.mounts.iter().map(AddedSize::of)).fold(AddedSize::default(), AddedSize::and)
     }
 
     /// An object without a namespace is taken as cluster-scoped.
@@ -241,7 +241,11 @@ impl Decorations {
             Some("RoleBinding" | "ClusterRoleBinding") => {
                 let subjects = manifest.get_mut("subjects").and_then(Value::as_array_mut);
                 for subject in subjects.into_iter().flatten().filter_map(Value::as_object_mut) {
-                    room.take(Size::of_field(subject, "namespace", Size::of_bytes(namespace.len())))?;
+                    room.take(AddedSize::of_field(
+                        subject,
+                        "namespace",
+                        AddedSize::of_bytes(namespace.len()),
+                    ))?;
                     subject.insert("namespace".to_owned(), namespace.as_str().into());
                 }
             }
@@ -258,12 +262,12 @@ impl Decorations {
 
 /// How much is added to a manifest: never more than what it has more of afterwards.
 #[derive(Clone, Copy, Debug, Default)]
-struct Size {
+struct AddedSize {
     bytes: usize,
     density: Density,
 }
 
-impl Size {
+impl AddedSize {
     fn of(value: &Value) -> Self {
         let text = hash::canonical(value);
         Self { bytes: text.len(), density: Density::of_text(text.as_bytes()) }
@@ -289,11 +293,11 @@ impl Size {
 /// What was added to a manifest so far.
 #[derive(Default)]
 struct Room {
-    taken: Size,
+    taken: AddedSize,
 }
 
 impl Room {
-    fn take(&mut self, size: Size) -> Result<(), Unfilled> {
+    fn take(&mut self, size: AddedSize) -> Result<(), Unfilled> {
         self.taken = self.taken.and(size);
         if self.taken.bytes > WORK_LIMIT {
             return Err(Unfilled::TooLarge);

@@ -348,7 +348,7 @@ mod tests {
             budget: 4,
             peak_exposed,
             reason: Reason::UpgradeSucceed,
-            message: "10/10 upgrade completed with no errors.".into(),
+            message: "upgrade completed with no errors.".into(),
             well: true,
         }
     }

@@ -115,11 +115,13 @@ fn share_of(part: usize, whole: usize) -> usize {
     (part * BAR).checked_div(whole).unwrap_or(0).min(BAR)
 }
 
+type CountOf = fn(&PlacementEnd) -> usize;
+
 fn placements(addon: &AddOnRehearsal) -> Table {
     let mut table = Table::default();
     let ends = &addon.first.placements;
-    let any = |count: fn(&PlacementEnd) -> usize| ends.iter().any(|end| count(end) > 0);
-    let columns: [(&str, fn(&PlacementEnd) -> usize, bool); 8] = [
+    let any = |count: CountOf| ends.iter().any(|end| count(end) > 0);
+    let columns: [(&str, CountOf, bool); 8] = [
         ("clusters", |end| end.governed, true),
         ("budget", |end| end.budget, true),
         ("peak", |end| end.peak_exposed, true),
