@@ -1,4 +1,5 @@
-//! The functions that the fuzz targets run. The tests of the crates they are about include the same files.
+//! The functions that the fuzz targets run. The tests of the crates they are about include the same
+//! files.
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "what is found must stop the fuzzer")]
 

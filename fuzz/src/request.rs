@@ -1,6 +1,7 @@
 //! The request path of the hub, fed with anything.
 //!
-//! Owns what counts as a sound answer, for the fuzzer and for the tests of the hub, which include this file.
+//! Owns what counts as a sound answer, for the fuzzer and for the tests of the hub, which include
+//! this file.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -17,7 +18,8 @@ use tower::ServiceExt;
 
 const LONGEST_ANSWER: Duration = Duration::from_secs(30);
 
-/// A request as one would type it: method, target, headers, an empty line, the body. None if HTTP does not allow it.
+/// A request as one would type it: method, target, headers, an empty line, the body. None if HTTP
+/// does not allow it.
 pub fn read(data: &[u8]) -> Option<Request<Body>> {
     let mut rest = data;
     let mut line = || -> Option<&[u8]> {
@@ -58,7 +60,8 @@ pub async fn check(router: &Router, mut request: Request<Body>) -> Response<()> 
         tokio::time::timeout(LONGEST_ANSWER, answer).await.unwrap_or_else(|_| panic!("{what}: no answer"));
     let code = parts.status.as_u16();
     let text = String::from_utf8_lossy(&bytes);
-    // For these mistakes Kubernetes answers 500 without a reason, and where no API is responsible plain text.
+    // For these mistakes Kubernetes answers 500 without a reason, and where no API is responsible
+    // plain text.
     let mistakes =
         ["failed to create typed patch object", "strconv.ParseUint", "resourceVersion should not be set"];
     let as_kubernetes = code == 500 && mistakes.iter().any(|mistake| text.contains(mistake))
@@ -101,7 +104,8 @@ struct World {
     hub: Hub,
 }
 
-/// One input of the fuzzer. All inputs go to the same hub, so what one leaves behind meets the next.
+/// One input of the fuzzer. All inputs go to the same hub, so what one leaves behind meets the
+/// next.
 pub fn run(data: &[u8]) {
     static WORLD: OnceLock<World> = OnceLock::new();
     let world = WORLD.get_or_init(|| {

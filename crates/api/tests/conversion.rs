@@ -112,7 +112,8 @@ fn registrations_beta() -> BoxedStrategy<Value> {
     ])))
 }
 
-/// An object of a version. Every object has a spec, which the schemas require. Annotations are absent or not empty, as the hub stores them.
+/// An object of a version. Every object has a spec, which the schemas require. Annotations are
+/// absent or not empty, as the hub stores them.
 fn whole(
     (api_version, kind): (&'static str, &'static str),
     annotations: BoxedStrategy<Option<Value>>,

@@ -70,7 +70,8 @@ fn every_map_is_bounded() {
 fn every_object_says_what_it_holds() {
     check_kinds(|kind, path, schema| {
         let says = ["properties", "additionalProperties", "x-kubernetes-preserve-unknown-fields"];
-        // Every kind is declared with a spec. A record is only a status, so nobody sets anything in it.
+        // Every kind is declared with a spec. A record is only a status, so nobody sets anything in
+        // it.
         let may_be_empty = path.is_empty() || (kind, path) == ("AddOnRolloutRecord", "spec");
         when(
             !may_be_empty && is(schema, "object") && !says.iter().any(|key| has(schema, key)),

@@ -1,5 +1,5 @@
-//! The scripts that pack a release, on binaries of a few bytes: every digest is right, and equal input
-//! gives equal bytes.
+//! The scripts that pack a release, on binaries of a few bytes: every digest is right, and equal
+//! input gives equal bytes.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;

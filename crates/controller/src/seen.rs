@@ -460,8 +460,8 @@ pub(crate) fn config(kind: &GroupResource, object: &ObjectText) -> Result<SeenCo
     Ok(SeenConfig { live, template, offers, own: None })
 }
 
-/// What is needed of an object with too many values: its name, whose template it is, and the version,
-/// without which it would no longer be offered.
+/// What is needed of an object with too many values: its name, whose template it is, and the
+/// version, without which it would no longer be offered.
 fn outline(object: &ObjectText) -> Value {
     #[derive(Default, Deserialize)]
     #[serde(default)]

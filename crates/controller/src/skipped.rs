@@ -1,7 +1,7 @@
 //! Add-ons that this leader skips, and why.
 //!
-//! Owns what `/readyz`, the metrics and the Lease report about them: a leader that skips add-ons must
-//! not look healthy.
+//! Owns what `/readyz`, the metrics and the Lease report about them: a leader that skips add-ons
+//! must not look healthy.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -11,7 +11,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const FEWEST: usize = 2;
 const FIRST: usize = 16;
 const MOST: usize = 64;
-/// Large works at once: of each there are several copies of up to a megabyte, as request and answer.
+/// Large works at once: of each there are several copies of up to a megabyte, as request and
+/// answer.
 const HEAVY: usize = 2;
 /// An answer that takes longer means that the hub is overloaded.
 const SLOW: Duration = Duration::from_secs(2);

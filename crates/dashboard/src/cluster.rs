@@ -93,8 +93,8 @@ impl ClusterOverview {
     }
 }
 
-/// Why the agent is not asked for the health of the objects. `instance` is the UID of the instance, if
-/// Aviary renders its works: it accepts works that another manager rendered for that instance.
+/// Why the agent is not asked for the health of the objects. `instance` is the UID of the instance,
+/// if Aviary renders its works: it accepts works that another manager rendered for that instance.
 fn not_probed(works: &[Work], instance: Option<&Text>) -> Option<&'static str> {
     let mut without = works.iter().filter(|work| !work.probed);
     let is_accepted = |work: &Work| instance.is_some() && work.owner.as_ref() == instance;

@@ -1,10 +1,10 @@
 //! What a pass costs, and that it grows no faster than the fleet.
 //!
-//! `cargo bench -p aviary-engine` prints divan's table for each shape of pass, then the ratio between 20,000 and 2,000 clusters, which
-//! says more than any time on any machine: 10 is linear.
+//! `cargo bench -p aviary-engine` prints divan's table for each shape of pass, then the ratio
+//! between 20,000 and 2,000 clusters, which says more than any time on any machine: 10 is linear.
 //!
-//! `--pass STATE CLUSTERS` runs one pass in [`counted_pass`] and nothing else, so that callgrind can count its instructions
-//! (docs/performance.md has the command).
+//! `--pass STATE CLUSTERS` runs one pass in [`counted_pass`] and nothing else, so that callgrind
+//! can count its instructions (docs/performance.md has the command).
 
 #![allow(
     clippy::print_stdout,
@@ -73,16 +73,19 @@ struct Compared {
     small: Duration,
     large: Duration,
     ratio: f64,
-    /// The same of the fastest pass over each: what else the machine does only makes a pass longer, and a long one more often.
+    /// The same of the fastest pass over each: what else the machine does only makes a pass longer,
+    /// and a long one more often.
     fastest: f64,
 }
 
-/// The medians of passes over both fleets, which take turns, so that whatever else the machine does meets both: with cold caches after every
-/// pass, with warm ones after five, of which the first only warms them.
+/// The medians of passes over both fleets, which take turns, so that whatever else the machine does
+/// meets both: with cold caches after every pass, with warm ones after five, of which the first
+/// only warms them.
 ///
-/// With warm caches a fleet of 2,000 still lies in the cache next to the processor from the pass before and one of 20,000 does not fit there: what
-/// the larger has to fetch counts against it. With cold ones neither does, as in life, where a pass comes long after the last one and other work
-/// lies between. Both are told.
+/// With warm caches a fleet of 2,000 still lies in the cache next to the processor from the pass
+/// before and one of 20,000 does not fit there: what the larger has to fetch counts against it.
+/// With cold ones neither does, as in life, where a pass comes long after the last one and other
+/// work lies between. Both are told.
 fn compare(fleets: &[Observed; 2], evict: bool) -> Compared {
     let mut other_work = vec![0_u8; 128 << 20];
     let mut pass = |observed: &Observed| {

@@ -157,8 +157,8 @@ impl Revision {
         self.0.iter().filter(move |pin| pin.config.kind == *kind)
     }
 
-    /// The hashes by kind as a work carries them: sorted, because its annotation says nothing of the
-    /// order within a kind.
+    /// The hashes by kind as a work carries them: sorted, because its annotation says nothing of
+    /// the order within a kind.
     pub fn hashes(&self) -> WorkHashes {
         let mut hashes: Vec<(GroupResource, Hash)> =
             self.pins().iter().map(|pin| (pin.config.kind.clone(), pin.hash.clone())).collect();
@@ -249,7 +249,8 @@ enum ConfigSource {
 /// How many configs that cannot be used a status lists.
 const MOST_UNRESOLVED: usize = 32;
 
-/// How many configs of one kind a list may have. They are all listed in the status of every instance.
+/// How many configs of one kind a list may have. They are all listed in the status of every
+/// instance.
 pub(crate) const MOST_OF_ONE_KIND: usize = 32;
 
 /// The same for this kind: an instance has one version.

@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use crate::observed::Unkeepable;
 
-/// What a parsed content may take and stay parsed between two plans: most do. The others are kept as
-/// text only, and parsed by each plan that reads them.
+/// What a parsed content may take and stay parsed between two plans: most do. The others are kept
+/// as text only, and parsed by each plan that reads them.
 const MOST_PARSED: usize = 256 * 1024;
 
 /// Content that is shared, and parsed once for all that share it.
@@ -49,8 +49,8 @@ impl ConfigContent {
         self.text.as_ref().is_none_or(|text| Density::of_text(text.as_bytes()).parsed_size() <= MOST_PARSED)
     }
 
-    /// Ends the use of content by a plan: a parsed value that is large is dropped, and of a small one
-    /// the text.
+    /// Ends the use of content by a plan: a parsed value that is large is dropped, and of a small
+    /// one the text.
     pub fn rest(&mut self) {
         if !self.is_parsed() || self.text.is_none() {
             return;

@@ -78,8 +78,8 @@ impl Evidence {
             work.applied == Seen::Yes && work.available == Seen::Yes && work.health.is_good(leniency)
         };
         let installed = was_installed(status);
-        // A work that we rendered shows that something was assigned, also to an instance whose status
-        // is gone.
+        // A work that we rendered shows that something was assigned, also to an instance whose
+        // status is gone.
         let was_applied =
             || works.iter().any(|work| work.was_applied && (told || work.rendered_from.is_some()));
         Self {

@@ -287,8 +287,8 @@ impl Flight {
     }
 }
 
-/// The remedy where the manager is about to act. A leader may skip an add-on for reasons that only it
-/// knows.
+/// The remedy where the manager is about to act. A leader may skip an add-on for reasons that only
+/// it knows.
 pub const NEXT: &str = "nothing: the leading manager does this next, unless it skips the add-on (see its /readyz and the metric aviary_addon_skipped)";
 
 impl Wait {

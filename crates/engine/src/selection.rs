@@ -44,7 +44,8 @@ impl Selection {
     }
 
     /// No controller has decided yet what it selects: there is no decision, and no trusted count. A
-    /// Placement that was deleted and made again is so for a moment, and selects what it did before.
+    /// Placement that was deleted and made again is so for a moment, and selects what it did
+    /// before.
     pub(crate) fn is_undecided(&self) -> bool {
         let has_counted = self.counted && self.published.is_some();
         !has_counted && self.published.unwrap_or(0) == 0 && self.refused == 0 && self.is_empty()

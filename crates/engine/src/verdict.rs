@@ -119,8 +119,8 @@ fn left_out(report: &Report) -> impl Iterator<Item = &ClusterReport> {
     })
 }
 
-/// Since when clusters of a placement have been waiting for its rollout, which is in progress or has
-/// stopped.
+/// Since when clusters of a placement have been waiting for its rollout, which is in progress or
+/// has stopped.
 pub fn waits_since(observed: &Observed, placement: &PlacementReport) -> Option<Timestamp> {
     let recorded = observed.addon.status.placements.get(&placement.name)?;
     let condition = ObservedCondition::find(&recorded.conditions, PROGRESSING)?;

@@ -1,7 +1,7 @@
 //! Spec hashes are the ones that Go computes (chapter 2.2 of the rules).
 //!
-//! `fixtures/go-json.jsonl` was printed by a Go program that decodes as Kubernetes does (int64 where it fits, else float64) and encodes
-//! with `encoding/json`.
+//! `fixtures/go-json.jsonl` was printed by a Go program that decodes as Kubernetes does (int64
+//! where it fits, else float64) and encodes with `encoding/json`.
 
 use aviary_engine::hash::{canonical, content, digest, spec_hash};
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 //! Healthy before next, rule by rule (docs/rollout-semantics.md, chapter 8), with an agent that
-//! reports a work as available as soon as its objects exist. What is about the works themselves is in
-//! `health_works.rs`.
+//! reports a work as available as soon as its objects exist. What is about the works themselves is
+//! in `health_works.rs`.
 
 #![allow(clippy::expect_used, reason = "a broken story must fail the test")]
 
@@ -73,8 +73,8 @@ fn rule_1_a_version_that_is_never_ready_stays_in_the_budget_of_the_canary() {
     );
 }
 
-/// Statuses name the object, and not its numbers, which change with every report. The event, which is
-/// published once, has them.
+/// Statuses name the object, and not its numbers, which change with every report. The event, which
+/// is published once, has them.
 #[test]
 fn rule_1_statuses_events_and_the_report_name_the_object_that_fails() {
     let mut story = Story::new();
@@ -639,7 +639,8 @@ fn rule_9_a_soak_starts_again_when_the_cluster_was_offline_while_no_manager_ran(
     );
 }
 
-/// Ten of eleven replicas are there, one more than the workload needs, and a quota refuses the last.
+/// Ten of eleven replicas are there, one more than the workload needs, and a quota refuses the
+/// last.
 #[test]
 fn rule_4_a_failure_within_its_workload_s_tolerance_does_not_unsettle_a_cluster() {
     let mut story = Story::new();

@@ -101,8 +101,8 @@ fn rule_15_bad_health_that_changes_its_kind_is_written_at_most_once_a_minute() {
     "#]].assert_eq(&story.told);
 }
 
-/// Every ten seconds for ten minutes the agent of `p1` reports the next of these as the worst of its
-/// health. How often is its status written?
+/// Every ten seconds for ten minutes the agent of `p1` reports the next of these as the worst of
+/// its health. How often is its status written?
 fn writes_while_it_is(story: &mut Story, healths: &[Health; 2]) -> usize {
     let mut written = 0;
     for round in 0..60 {

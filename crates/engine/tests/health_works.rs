@@ -1,5 +1,5 @@
-//! Healthy before next (docs/rollout-semantics.md, chapter 8), for the works themselves: works of the
-//! first version, Jobs, and works that are split or that objects move between.
+//! Healthy before next (docs/rollout-semantics.md, chapter 8), for the works themselves: works of
+//! the first version, Jobs, and works that are split or that objects move between.
 
 #![allow(clippy::expect_used, reason = "a broken story must fail the test")]
 
@@ -119,8 +119,8 @@ fn on_their_way(story: &Story) -> usize {
     statuses.filter(|status| status.desired_version.as_deref() == Some("v2") && !soaked(status)).count()
 }
 
-/// The first version has brought some clusters to v2, others fail, soak or have not answered, and the
-/// rest waits.
+/// The first version has brought some clusters to v2, others fail, soak or have not answered, and
+/// the rest waits.
 #[test]
 fn rule_7_an_upgrade_within_a_rollout_rewrites_no_work_and_the_rollout_goes_on_within_its_budget() {
     let fleets = first_version("in-flight");
@@ -241,8 +241,8 @@ fn s20_finds_a_cluster_that_settles_on_a_work_without_its_probes() {
     assert!(found_when_applied(&story, "p1").is_empty());
 }
 
-/// Somebody strips a work of its probes while its cluster is in flight. What its conditions say then
-/// proves nothing, and the work is written again.
+/// Somebody strips a work of its probes while its cluster is in flight. What its conditions say
+/// then proves nothing, and the work is written again.
 #[test]
 fn rule_7_a_work_that_loses_its_probes_in_flight_proves_nothing() {
     for keeps_mark in [true, false] {
@@ -326,7 +326,8 @@ fn keeps_job(story: &mut Story) {
     }
 }
 
-/// The cluster never had the revision in between, which has no Job: the one of before is still there.
+/// The cluster never had the revision in between, which has no Job: the one of before is still
+/// there.
 #[test]
 fn rule_10_a_job_of_an_earlier_version_settles_nothing_but_a_rollback() {
     let mut story = applied(&json!([job("migrate", "one")]));
@@ -689,8 +690,8 @@ fn with_reports(work: &Value) -> Value {
     work
 }
 
-/// The number of the renderer is in the mark of every work. Aviary is upgraded, or an older one comes
-/// back: the same revision under another number is no reason to write a work.
+/// The number of the renderer is in the mark of every work. Aviary is upgraded, or an older one
+/// comes back: the same revision under another number is no reason to write a work.
 #[test]
 fn rule_7_works_of_another_renderer_are_not_rewritten() {
     for renderer in ["0", "2"] {

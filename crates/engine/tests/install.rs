@@ -136,7 +136,8 @@ fn rule_3_placements_to_manual_keeps_everything_as_it_is() {
     );
 }
 
-/// The drill: everything is on v1, v2 crashes in the canary, and the strategy is `Manual` for a while.
+/// The drill: everything is on v1, v2 crashes in the canary, and the strategy is `Manual` for a
+/// while.
 #[test]
 fn rule_3_what_was_known_good_before_a_time_without_placements_still_is() {
     check(

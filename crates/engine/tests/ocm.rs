@@ -285,8 +285,8 @@ fn statuses_are_in_ocms_words() {
     );
 }
 
-/// Works of a hosted add-on are in the namespace of the hosting cluster. Only those on the cluster that
-/// the instance names count: every agent can label its own works.
+/// Works of a hosted add-on are in the namespace of the hosting cluster. Only those on the cluster
+/// that the instance names count: every agent can label its own works.
 #[test]
 fn hosted_works_count_if_they_are_where_their_instance_says() {
     check(
@@ -462,8 +462,8 @@ fn several_configs_of_one_kind_are_assigned_in_order() {
     );
 }
 
-/// What OCM's manager has recorded of an instance is read and written back whole, in order, a config
-/// without a hash included.
+/// What OCM's manager has recorded of an instance is read and written back whole, in order, a
+/// config without a hash included.
 #[test]
 fn all_references_of_an_instance_survive_a_write() {
     let config = |name: &str, hash: char| json!({"namespace": "default", "name": name, "specHash": hash.to_string().repeat(64)});

@@ -1,5 +1,5 @@
-//! Whole works of the public shapes of templates, on a hub of OCM: everything that a cluster gets is
-//! in one file. [`crate::ocm_templates`] says which parts are OCM's, and why.
+//! Whole works of the public shapes of templates, on a hub of OCM: everything that a cluster gets
+//! is in one file. [`crate::ocm_templates`] says which parts are OCM's, and why.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

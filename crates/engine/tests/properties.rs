@@ -1,5 +1,5 @@
-//! What holds in every fleet, whatever happens to it: the budget, the canary's gate, rest in the end, the way back, and a reason
-//! for everybody who waits.
+//! What holds in every fleet, whatever happens to it: the budget, the canary's gate, rest in the
+//! end, the way back, and a reason for everybody who waits.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
@@ -48,7 +48,8 @@ fn turned_round(observed: &Observed) -> Observed {
     turned
 }
 
-/// The same snapshot, in which no two clusters share a value: nothing can be known of one from another.
+/// The same snapshot, in which no two clusters share a value: nothing can be known of one from
+/// another.
 fn alone(observed: &Observed) -> Observed {
     let mut alone = observed.clone();
     let own = |text: &mut Text| *text = (**text).into();
@@ -112,7 +113,8 @@ fn same(one: &Observed, other: &Observed, scene: &Scene) -> Checked {
     Err(format!("\n{}\n{}\n{}", around(&one), around(&other), scene.read()))
 }
 
-/// Writes that know no budget and no gate, judged one by one and as a series: both must say the same.
+/// Writes that know no budget and no gate, judged one by one and as a series: both must say the
+/// same.
 fn judged_alike(scene: &Scene) -> Checked {
     let mut lawless = scene.hub.observed.clone();
     if let InstallRule::Placements(specs) = &mut lawless.addon.strategy {
@@ -233,7 +235,8 @@ proptest! {
             for spec in scene.specs_mut() {
                 spec.rollout.min_success_time = hours(soak);
                 spec.rollout.progress_deadline = deadline.map(hours);
-                // What a deadline may excuse is excused by tolerance only, and that is not what is tried here.
+                // What a deadline may excuse is excused by tolerance only, and that is not what is
+                // tried here.
                 spec.rollout.max_failures = spec.rollout.max_failures.filter(|_| deadline.is_none());
             }
             whole_pass(scene)
@@ -249,7 +252,8 @@ proptest! {
         tell(live(&setup, &events, |scene, _| {
             whole_pass(scene)?;
             let world = scene.read();
-            // A cycle of canaries is a fault of the strategy itself: nothing moves until it is mended.
+            // A cycle of canaries is a fault of the strategy itself: nothing moves until it is
+            // mended.
             for (number, placement) in world.placements.iter().enumerate().filter(|(_, one)| !world.in_cycle(one)) {
                 for revision in placement.history.iter().filter(|revision| **revision != placement.desired) {
                     let mut back = scene.clone();
@@ -268,7 +272,8 @@ proptest! {
         }).map(drop))?;
     }
 
-    /// A canary that refers to itself, or placements that are each other's canary, are a named problem, and nothing moves.
+    /// A canary that refers to itself, or placements that are each other's canary, are a named
+    /// problem, and nothing moves.
     #[test]
     fn a_cycle_of_canaries_moves_nothing_that_is_installed(setup in generate::setup(), events in generate::events(25)) {
         tell(live(&setup, &events, |scene, _| {
@@ -351,8 +356,8 @@ fn a_cluster_that_was_told_twice_before_anything_was_applied_keeps_to_the_budget
     at_the_end(&scene).unwrap();
 }
 
-/// Found by `make soak`. The cluster has C, is on its way back to B and then to A, which the canary has not passed: it goes on to B, not to
-/// C, which the rollback has withdrawn.
+/// Found by `make soak`. The cluster has C, is on its way back to B and then to A, which the canary
+/// has not passed: it goes on to B, not to C, which the rollback has withdrawn.
 #[test]
 fn a_canary_that_is_added_in_a_rollback_hands_out_nothing_that_was_withdrawn() {
     let only = PlacementSetup {

@@ -1,6 +1,6 @@
 //! Healthy before next, with an agent that reports exactly as OCM's does: `Available` as soon as an
-//! object exists, values of the older object under the newer generation first, and counters of 0 left
-//! out. Works are rendered and read as on a hub. Everything follows from a seed.
+//! object exists, values of the older object under the newer generation first, and counters of 0
+//! left out. Works are rendered and read as on a hub. Everything follows from a seed.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a broken simulation must fail the test")]
 
@@ -157,8 +157,8 @@ impl Simulation {
         *works = vec![work];
     }
 
-    /// One round of the agent. Its status loop runs before its apply loop: a new generation is first
-    /// reported with the values of the object before.
+    /// One round of the agent. Its status loop runs before its apply loop: a new generation is
+    /// first reported with the values of the object before.
     fn report(&mut self, cluster: &ClusterName) {
         let next = 10 + self.draw(10);
         let (status_first, both) = (self.draw(120) < 112, self.draw(120) == 0);
@@ -332,8 +332,8 @@ fn at(object: &Value, path: &str) -> Option<Value> {
     Some(found.clone())
 }
 
-/// 100 runs: exactly the budget of the canary gets the bad version, nobody else does, and going back
-/// completes.
+/// 100 runs: exactly the budget of the canary gets the bad version, nobody else does, and going
+/// back completes.
 fn never_passes(bad: Pods) {
     for seed in 0..100 {
         let mut simulation = Simulation::new(seed, bad);
@@ -372,8 +372,8 @@ fn a_good_version_reaches_everybody_in_100_of_100_runs() {
     }
 }
 
-/// Every workload is on its way before it is ready, and its agent says so: that is one change of the
-/// kind of verdict on every cluster.
+/// Every workload is on its way before it is ready, and its agent says so: that is one change of
+/// the kind of verdict on every cluster.
 #[test]
 fn what_is_written_per_cluster_is_bounded_though_workloads_take_their_time() {
     for seed in 0..20 {

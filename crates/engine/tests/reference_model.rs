@@ -1,4 +1,5 @@
-//! The engine and a second, independent model of the rollout rules decide the same, in random fleets, after every event.
+//! The engine and a second, independent model of the rollout rules decide the same, in random
+//! fleets, after every event.
 
 use crate::reference::generate::{self, Event, Setup};
 use crate::reference::scene::Scene;

@@ -1,5 +1,5 @@
-//! Known defects of OCM's add-on manager that must be impossible here. docs/reliability.md lists them
-//! by number, F1 to F8.
+//! Known defects of OCM's add-on manager that must be impossible here. docs/reliability.md lists
+//! them by number, F1 to F8.
 
 use crate::story::check;
 use expect_test::expect;

@@ -1,4 +1,5 @@
-//! What placements decide, read from their decisions in whatever state those are (chapters 4.1 and 4.5 of the rules).
+//! What placements decide, read from their decisions in whatever state those are (chapters 4.1 and
+//! 4.5 of the rules).
 
 #![allow(clippy::unwrap_used, reason = "a broken fixture must fail the test")]
 

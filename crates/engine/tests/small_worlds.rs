@@ -1,5 +1,6 @@
-//! Every small world: all that can happen to a few clusters, in every order, up to a number of disturbances. No write breaks a promise,
-//! and from everywhere the fleet comes to its end when agents answer.
+//! Every small world: all that can happen to a few clusters, in every order, up to a number of
+//! disturbances. No write breaks a promise, and from everywhere the fleet comes to its end when
+//! agents answer.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
 
@@ -171,7 +172,8 @@ fn events(clusters: usize, placements: usize, more: &[Event]) -> Vec<(Event, boo
     events
 }
 
-/// From here, when every cluster is back and every agent answers, the fleet comes to its end. `seen` are worlds that do.
+/// From here, when every cluster is back and every agent answers, the fleet comes to its end.
+/// `seen` are worlds that do.
 fn comes_to_its_end(from: &State, seen: &mut HashSet<u64>) {
     let mut at = State { left: 0, ..from.clone() };
     at.scene.everybody_answers();
@@ -230,7 +232,8 @@ fn world(clusters: usize, placements: Vec<PlacementSetup>) -> Setup {
     Setup { clusters, templated: false, configs: ['A' as Rev; 3], placements, outside: vec![] }
 }
 
-/// Explores, and requires as many worlds as the bound is known to let through: fewer means that the events have lost their meaning.
+/// Explores, and requires as many worlds as the bound is known to let through: fewer means that the
+/// events have lost their meaning.
 fn explored(setup: &Setup, installed: bool, disturbances: usize, more: &[Event], least: usize) {
     let worlds = explore(setup, installed, disturbances, more);
     assert!(worlds >= least, "{worlds} worlds within {disturbances} disturbances, at least {least} expected");

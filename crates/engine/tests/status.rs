@@ -218,7 +218,8 @@ fn times_are_written_in_whole_seconds_as_kubernetes_keeps_them() {
     }
 }
 
-/// A status has no words for a revision without configs: to record one would be to record it in every pass.
+/// A status has no words for a revision without configs: to record one would be to record it in
+/// every pass.
 #[test]
 fn an_add_on_without_configs_records_no_revision_and_comes_to_rest() {
     let mut story = Story::new();

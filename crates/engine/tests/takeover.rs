@@ -1,4 +1,5 @@
-//! Take-over of an add-on from OCM's manager (docs/ocm.md): what it has brought to rest stays as it is.
+//! Take-over of an add-on from OCM's manager (docs/ocm.md): what it has brought to rest stays as it
+//! is.
 
 #![allow(clippy::expect_used, reason = "a broken story must fail the test")]
 
@@ -63,8 +64,8 @@ fn status_of_ocm(instance: &Instance, since: &str) -> Value {
     })
 }
 
-/// Replaces everything that Aviary has written to instances and works by what OCM's manager would have. Nothing of Aviary's is
-/// left but the add-on's status.
+/// Replaces everything that Aviary has written to instances and works by what OCM's manager would
+/// have. Nothing of Aviary's is left but the add-on's status.
 fn hand_to_ocm(story: &mut Story, since: &str) -> usize {
     let mut without = story.world.observed.clone();
     let names: Vec<_> = story.world.observed.instances.keys().cloned().collect();
@@ -164,7 +165,8 @@ fn a_settled_fleet_of_ocm_is_taken_over_without_a_write_to_any_cluster_and_rolls
     }
 }
 
-/// What OCM's manager brought to its revision a moment ago goes on soaking, by the time that OCM recorded.
+/// What OCM's manager brought to its revision a moment ago goes on soaking, by the time that OCM
+/// recorded.
 #[test]
 fn a_soak_that_began_under_ocm_ends_when_it_would_have() {
     let mut story = taken_over("Progressive 25 minSuccessTime=10m");
@@ -181,8 +183,8 @@ fn a_soak_that_began_under_ocm_ends_when_it_would_have() {
     assert_eq!(touched(&story.world.observed, &story), [""; 0]);
 }
 
-/// Aviary has brought a fleet to a revision before. OCM's manager then brought it to another one, and knows nothing of the
-/// condition that is left.
+/// Aviary has brought a fleet to a revision before. OCM's manager then brought it to another one,
+/// and knows nothing of the condition that is left.
 #[test]
 fn a_clock_of_an_earlier_time_does_not_hinder_a_second_take_over() {
     let mut story = taken_over("Progressive 25 minSuccessTime=10m progressDeadline=1h");
@@ -222,7 +224,8 @@ fn hand_over_with(story: &mut Story, since: &str, more: &[Value]) {
     }
 }
 
-/// A work that somebody deletes after the take-over is made again, and what OCM rendered beside it with it.
+/// A work that somebody deletes after the take-over is made again, and what OCM rendered beside it
+/// with it.
 #[test]
 fn a_work_of_ocm_that_is_lost_is_rendered_anew() {
     let mut story = taken_over("All");
@@ -234,7 +237,8 @@ fn a_work_of_ocm_that_is_lost_is_rendered_anew() {
     assert_eq!(plan(&story.world.observed, story.now).report.not_probed, 199);
 }
 
-/// A work of OCM's with other hashes, of another instance or without an owner is none that can be accepted.
+/// A work of OCM's with other hashes, of another instance or without an owner is none that can be
+/// accepted.
 #[test]
 fn works_that_do_not_agree_are_not_accepted() {
     let mut story = taken_over("All");
@@ -308,8 +312,9 @@ fn workload(kind: &str, name: &str) -> Value {
     })
 }
 
-/// The pod template that OCM's manager renders from it, as its Go types write it: with empty fields, and in the order of its
-/// decorators (environment, volumes, node placement, images, proxy, resources).
+/// The pod template that OCM's manager renders from it, as its Go types write it: with empty
+/// fields, and in the order of its decorators (environment, volumes, node placement, images, proxy,
+/// resources).
 fn pod_of_ocm(name: &str) -> Value {
     let environment = json!([
         {"name": "HUB_KUBECONFIG", "value": "/managed/hub-kubeconfig/kubeconfig"}, {"name": "CLUSTER_NAME", "value": "a1"},
@@ -355,7 +360,8 @@ fn as_stored(mut pod: Value) -> Value {
     pod
 }
 
-/// The way back: OCM's manager rewrites the works that we rendered, and no pod restarts, because no pod template differs.
+/// The way back: OCM's manager rewrites the works that we rendered, and no pod restarts, because no
+/// pod template differs.
 #[test]
 fn our_pod_templates_are_those_of_ocm() {
     let mut story = Story::new();
@@ -384,7 +390,8 @@ fn our_pod_templates_are_those_of_ocm() {
     }
 }
 
-/// The owner of every instance is its add-on, also of those that users make, and nobody else's metadata changes.
+/// The owner of every instance is its add-on, also of those that users make, and nobody else's
+/// metadata changes.
 #[test]
 fn a_users_instance_gets_the_add_on_as_owner_and_nothing_else() {
     let mut story = Story::new();
@@ -398,7 +405,8 @@ fn a_users_instance_gets_the_add_on_as_owner_and_nothing_else() {
     assert!(plan(&story.world.observed, story.now).is_at_rest());
 }
 
-/// On a hub of OCM, an instance that nobody but its manager has written gets the marker. Others are kept, and named.
+/// On a hub of OCM, an instance that nobody but its manager has written gets the marker. Others are
+/// kept, and named.
 #[test]
 fn instances_are_adopted_only_if_ocm_alone_has_written_them() {
     let mut story = taken_over("All");

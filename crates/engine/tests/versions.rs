@@ -1,4 +1,5 @@
-//! Versions, rule by rule (chapter 3 of the rules), and the version examples of the design drafts with their conditions.
+//! Versions, rule by rule (chapter 3 of the rules), and the version examples of the design drafts
+//! with their conditions.
 
 use crate::story::{Story, check};
 use aviary_engine::observed::Offers;
@@ -547,7 +548,8 @@ fn rule_3_an_invalid_version_of_one_user_does_not_hold_its_placement_up() {
     );
 }
 
-/// The status of an AddOnHubConfig lists the versions of every add-on that references it, and is written only where it does not.
+/// The status of an AddOnHubConfig lists the versions of every add-on that references it, and is
+/// written only where it does not.
 #[test]
 fn a_config_that_several_add_ons_reference_offers_the_versions_of_all() {
     let mut story = Story::new();

@@ -1,5 +1,5 @@
-//! The worked examples of the final design document, whole, with the statuses that it prints at each
-//! step, and its corner cases. `crates/api/tests/fixtures/design-examples` has its objects.
+//! The worked examples of the final design document, whole, with the statuses that it prints at
+//! each step, and its corner cases. `crates/api/tests/fixtures/design-examples` has its objects.
 
 use crate::story::check;
 use expect_test::expect;

@@ -19,8 +19,8 @@ pub struct Behaviour {
     pub races: Races,
 }
 
-/// The share of changes after which an agent reports too early. Its status loop does not wait for its
-/// apply loop, and neither waits for the controllers of the objects.
+/// The share of changes after which an agent reports too early. Its status loop does not wait for
+/// its apply loop, and neither waits for the controllers of the objects.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Races {
     /// First `Available` at the new generation, with the values of the older objects.

@@ -29,7 +29,8 @@ pub(crate) enum ObjectState {
     Unready,
     /// The same, for longer than the object's own deadline.
     Exceeded,
-    /// The pods of the new version exit at start, and one of them has replaced a pod of the old one.
+    /// The pods of the new version exit at start, and one of them has replaced a pod of the old
+    /// one.
     Looping,
     /// The same, for longer than the object's own deadline.
     LoopingOn,

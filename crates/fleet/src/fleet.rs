@@ -119,8 +119,8 @@ impl SimulatedFleet {
         Self { clock, ..self }
     }
 
-    /// Watches everything anew through another client. After an outage, connections of the one before
-    /// may be dead, and stay open.
+    /// Watches everything anew through another client. After an outage, connections of the one
+    /// before may be dead, and stay open.
     pub fn reconnect(&self, client: Client) {
         self.client.send_replace(client);
     }

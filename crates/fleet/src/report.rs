@@ -16,7 +16,8 @@ use crate::outline::{Item, WorkOutline};
 /// A generation that no object reaches.
 const FUTURE: i64 = 1_000_000_000_000_000_000;
 
-/// The message of an early report: by it, an agent that was restarted knows that it has more to say.
+/// The message of an early report: by it, an agent that was restarted knows that it has more to
+/// say.
 const EARLY: &str = "All resources were available";
 
 /// A report of one agent on one work.

@@ -74,8 +74,8 @@ fn runs(instance: &ManagedClusterAddOn, version: &str) -> bool {
     references.iter().any(|one| one["lastAppliedConfig"]["name"] == version)
 }
 
-/// What the commits of the works were on each cluster, in their order, when its instance was recorded
-/// as running the version.
+/// What the commits of the works were on each cluster, in their order, when its instance was
+/// recorded as running the version.
 async fn reports_before_settling(client: Client, version: &str) -> BTreeMap<String, Vec<Told>> {
     let config = watcher::Config::default;
     let works: Api<ManifestWork> = Api::all(client.clone());

@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 
 use super::{ManifestWork, ManifestWorkSpec, ManifestWorkStatus};
 
-/// A ManifestWork of which only the metadata is parsed. A page of works then takes little more memory
-/// than its text.
+/// A ManifestWork of which only the metadata is parsed. A page of works then takes little more
+/// memory than its text.
 #[derive(Clone, Debug, Deserialize)]
 pub struct WorkText {
     #[serde(default)]

@@ -229,7 +229,8 @@ fn unknown(manifest: &Value) -> Place {
     }
 }
 
-/// Deletes the objects of a work that is being deleted, and then lets it go. Returns whether it did.
+/// Deletes the objects of a work that is being deleted, and then lets it go. Returns whether it
+/// did.
 pub(crate) async fn remove(works: &Api<ManifestWork>, member: &Member, work: &ManifestWork) -> Result<bool> {
     if !work.finalizers().iter().any(|one| one == FINALIZER) {
         return Ok(true);

@@ -6,8 +6,9 @@
 //! it do not depend on better reporting than users have.
 //!
 //! It differs from OCM's agent in this: it polls all works at once, after a fixed time (`--poll`),
-//! where OCM's takes 10 to 19 seconds for each work; and it applies a work again every five minutes,
-//! where OCM's takes four to six. Neither notices sooner that somebody has changed an object.
+//! where OCM's takes 10 to 19 seconds for each work; and it applies a work again every five
+//! minutes, where OCM's takes four to six. Neither notices sooner that somebody has changed an
+//! object.
 //!
 //! It leaves out condition rules (`conditionRules`), so it never reports that a work is `Complete`;
 //! executors (`spec.executor`): it applies everything as administrator; `ttlSecondsAfterFinished`;

@@ -115,8 +115,8 @@ fn up(args: &UpArgs, session: &mut Session) -> anyhow::Result<Outcome> {
     write_files(dir)?;
     let dir = dir.canonicalize().with_context(|| format!("failed to find {}", dir.display()))?;
     let script = dir.join("hack/clusters.sh");
-    // The script says what it builds, and what this machine lacks. Its exit code 3 would mean that a
-    // rollout is in progress.
+    // The script says what it builds, and what this machine lacks. Its exit code 3 would mean that
+    // a rollout is in progress.
     let installed = Command::new("bash").arg(&script).arg("install").stdout(Stdio::null()).status();
     if !installed.context("failed to run bash")?.success() {
         fs::remove_dir_all(&dir).with_context(|| format!("failed to remove {}", dir.display()))?;

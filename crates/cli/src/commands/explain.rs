@@ -161,7 +161,8 @@ async fn explain(args: &Args, session: &mut Session) -> anyhow::Result<Outcome> 
     Ok(Outcome::Done)
 }
 
-/// Works of an earlier version of Aviary, or of another manager, are judged by their conditions alone.
+/// Works of an earlier version of Aviary, or of another manager, are judged by their conditions
+/// alone.
 fn not_probed(plan: &Plan, advisor: &Advisor<'_>) -> Option<String> {
     let count = plan.report.not_probed;
     (count > 0).then(|| {

@@ -79,8 +79,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SHARE", default_value = "0%")]
     fail: Share,
 
-    /// How it fails: its pods are never ready, exit at start, become ready and crash, or flap between
-    /// the two; the cluster refuses it; or the agent stays silent
+    /// How it fails: its pods are never ready, exit at start, become ready and crash, or flap
+    /// between the two; the cluster refuses it; or the agent stays silent
     #[arg(long, value_name = "KIND", value_enum, default_value_t)]
     failure: FailureArg,
 
@@ -236,8 +236,8 @@ async fn simulate(args: &Args, session: &mut Session) -> anyhow::Result<Outcome>
     Ok(Outcome::Done)
 }
 
-/// Prints when the hub is lost, and when it is back and agents have reconnected. Ends when nobody asks
-/// the hub any more.
+/// Prints when the hub is lost, and when it is back and agents have reconnected. Ends when nobody
+/// asks the hub any more.
 async fn report_outages(
     mut outage: watch::Receiver<Option<Outage>>,
     fleet: &SimulatedFleet,

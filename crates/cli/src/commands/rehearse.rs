@@ -89,8 +89,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SHARE", default_value = "0%")]
     fail: Share,
 
-    /// How it fails: its pods are never ready, exit at start, become ready and crash, or flap between
-    /// the two; the cluster refuses it; or the agent stays silent
+    /// How it fails: its pods are never ready, exit at start, become ready and crash, or flap
+    /// between the two; the cluster refuses it; or the agent stays silent
     #[arg(long, value_name = "KIND", value_enum, default_value_t)]
     failure: FailureArg,
 

@@ -48,8 +48,8 @@ pub(crate) struct SourceArgs {
     #[arg(short = 'R', long)]
     pub(crate) recursive: bool,
 
-    /// File with changes, applied to the other objects as kubectl apply would; status and identity are
-    /// kept
+    /// File with changes, applied to the other objects as kubectl apply would; status and identity
+    /// are kept
     #[arg(short, long, value_name = "FILE", num_args = 1..)]
     pub(crate) change: Vec<PathBuf>,
 

@@ -53,7 +53,8 @@ async fn every_state_has_a_shape_of_its_own() {
         "1 settled, 1 in flight, 1 failed, 1 waiting, 1 leaving"
     );
     assert_eq!(browser.texts(".total .numbers").await, ["1 of 5 clusters settled"]);
-    // The figure beside the bar counts settled clusters. A second count in the message would contradict it.
+    // The figure beside the bar counts settled clusters. A second count in the message would
+    // contradict it.
     assert_eq!(browser.texts(".placement-bar .numbers").await, ["1 of 4"]);
     assert_eq!(browser.texts(".placement .message").await, ["upgrading..."]);
     browser.end(&[]).await;

@@ -211,7 +211,8 @@ async fn both_versions_are_served_while_managers_restart_and_certificates_change
     assert_ne!(hub.bundle(), bundle);
     assert_eq!(load.failures(), 0, "nothing fails while certificates change");
 
-    // Restart: writes fail while nobody converts, and go on afterwards. v1alpha1 goes on all the time.
+    // Restart: writes fail while nobody converts, and go on afterwards. v1alpha1 goes on all the
+    // time.
     first.kill();
     let other = addon("v1alpha1", "untouched", json!({}));
     aviary_testing::put(&client, &other).await;

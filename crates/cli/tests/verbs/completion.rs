@@ -1,4 +1,5 @@
-//! The completion scripts in the real shells: names on the hub are completed. bash is in `truth.rs`.
+//! The completion scripts in the real shells: names on the hub are completed. bash is in
+//! `truth.rs`.
 
 use std::path::Path;
 use std::process::Command;

@@ -83,8 +83,8 @@ fn check(status: &'static str, most: [(&str, usize); 4]) {
     }
     let taken = server.taken.load(Ordering::SeqCst);
     let most = most.into_iter().map(|(_, most)| most).max().unwrap();
-    // Data in transit is not held by the client. Kernels let the buffers of two sockets grow to tens
-    // of MiB.
+    // Data in transit is not held by the client. Kernels let the buffers of two sockets grow to
+    // tens of MiB.
     assert!(taken < most + 64 * MIB, "a client took {} MiB", taken / MIB);
 }
 

@@ -1,5 +1,5 @@
-//! What GitOps tools see of an add-on: `docs/argocd-health.lua` in the interpreter of Argo CD, and the
-//! conditions in the kstatus of Flux, on the real objects of a rollout.
+//! What GitOps tools see of an add-on: `docs/argocd-health.lua` in the interpreter of Argo CD, and
+//! the conditions in the kstatus of Flux, on the real objects of a rollout.
 
 use std::fs;
 use std::io::Write as _;
@@ -36,8 +36,8 @@ fn lua(value: &Value) -> String {
     }
 }
 
-/// `tools/gitops`, which has the interpreter of Argo CD and the kstatus of Flux. `None` on a machine
-/// that cannot build it.
+/// `tools/gitops`, which has the interpreter of Argo CD and the kstatus of Flux. `None` on a
+/// machine that cannot build it.
 static TOOL: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
     let built = Command::new(root().join("hack/install-gitops.sh")).output().unwrap();
     let said = String::from_utf8_lossy(&built.stderr);

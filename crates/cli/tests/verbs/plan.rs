@@ -207,8 +207,8 @@ pub(crate) fn plain_template(version: &str) -> Value {
     template
 }
 
-/// Instances and works on a hub of OCM, as its manager leaves them on two clusters, and one instance of
-/// a user.
+/// Instances and works on a hub of OCM, as its manager leaves them on two clusters, and one
+/// instance of a user.
 pub(crate) fn left_by_ocm(world: &World) {
     world.block_on(aviary_testing::prepare_ocm_hub(&world.client, None));
     world.block_on(world.clusters("fleet", &names("c", 3)));

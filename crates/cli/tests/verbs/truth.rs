@@ -1,4 +1,5 @@
-//! What an operator sees is true: recorded facts, a lost hub, a change that nobody has taken up yet.
+//! What an operator sees is true: recorded facts, a lost hub, a change that nobody has taken up
+//! yet.
 
 use k8s_openapi::api::core::v1::Event;
 use kube::ResourceExt;
@@ -197,7 +198,8 @@ fn a_fleet_works_again_after_an_outage_that_no_connection_reports() {
     assert_resumes(&world, &line, Line::stall);
 }
 
-/// The fleet says once that the hub is away, and its agents answer when it says that the hub is back.
+/// The fleet says once that the hub is away, and its agents answer when it says that the hub is
+/// back.
 fn assert_resumes(world: &World, line: &Line, lose: fn(&Line)) {
     let mut fleet = Running::start(world, "fleet --clusters 2 --latency 0s..0s");
     fleet.until("Press Ctrl-C");
@@ -295,7 +297,8 @@ fn a_plan_names_placements_that_are_not_decided_yet() {
     }
 }
 
-/// Item 10: whoever waits for `Succeeded` right after the first apply must not be told that it is done.
+/// Item 10: whoever waits for `Succeeded` right after the first apply must not be told that it is
+/// done.
 #[test]
 fn nothing_has_succeeded_before_its_clusters_are_known() {
     let world = World::quiet("truth-unknown").looked_after();
@@ -490,8 +493,8 @@ fn status_explain_and_history_fit_into_80_columns() {
     );
 }
 
-/// The same for a plan and a rehearsal, on a terminal or where a width is given. Elsewhere, programs
-/// read their lines.
+/// The same for a plan and a rehearsal, on a terminal or where a width is given. Elsewhere,
+/// programs read their lines.
 #[test]
 fn plan_and_rehearse_fit_into_80_columns_where_there_is_a_width() {
     let world = World::refused("truth-narrow").file("two.yaml", &stream(&[addon("two")]));

@@ -32,8 +32,8 @@ impl WriteResult {
         }
     }
 
-    /// The request did not reach the hub, or its answer did not arrive. A load balancer in front of a
-    /// hub says so with a status.
+    /// The request did not reach the hub, or its answer did not arrive. A load balancer in front of
+    /// a hub says so with a status.
     pub(super) fn is_unanswered(&self) -> bool {
         let Self::Failed(error) = self else { return false };
         match &**error {

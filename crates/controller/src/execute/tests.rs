@@ -74,8 +74,8 @@ enum Failing {
     Gateway(u16),
 }
 
-/// Deletes 1,000 instances on a hub on which the requests for some paths fail. Returns the number of
-/// requests and the result.
+/// Deletes 1,000 instances on a hub on which the requests for some paths fail. Returns the number
+/// of requests and the result.
 async fn deletions(failing: impl Fn(&str) -> Failing + Clone + Send + Sync + 'static) -> (usize, Tally) {
     let sent: Arc<Mutex<usize>> = Arc::default();
     let counted = Arc::clone(&sent);

@@ -78,8 +78,8 @@ impl Executor {
     }
 }
 
-/// The request that creates or changes a work, as text: rendered, a work may take a hundred times the
-/// memory, and many are written at once.
+/// The request that creates or changes a work, as text: rendered, a work may take a hundred times
+/// the memory, and many are written at once.
 fn body(write: &WorkWrite) -> serde_json::Result<Box<RawValue>> {
     let mut object = write.object();
     let Some((uid, version)) = &write.replaces else {

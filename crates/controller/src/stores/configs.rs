@@ -15,8 +15,8 @@ use crate::stores::own::is_own;
 use crate::stores::{KindState, Relist, Stores};
 
 /// A config as it is kept. Parsed JSON takes many times the memory of its text, so only what some
-/// add-on looks up is parsed, and only if it is small. A template is parsed only for a plan that reads it, which most plans
-/// do not: what is rendered comes from the stored revisions.
+/// add-on looks up is parsed, and only if it is small. A template is parsed only for a plan that
+/// reads it, which most plans do not: what is rendered comes from the stored revisions.
 #[derive(Clone, Debug)]
 pub(super) enum HeldConfig {
     Open(LiveConfig),

@@ -1,4 +1,5 @@
-//! What was committed, state by state: every write of instances and works, in the order in which the hub made it.
+//! What was committed, state by state: every write of instances and works, in the order in which
+//! the hub made it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -92,8 +93,8 @@ impl Fleet {
     }
 }
 
-/// Whether an instance that had something does not have what it is told, or not in good health. The works prove it: its own status says
-/// so a moment later.
+/// Whether an instance that had something does not have what it is told, or not in good health. The
+/// works prove it: its own status says so a moment later.
 fn is_moving<'a>(instance: &Value, mut works: impl Iterator<Item = &'a Value>) -> bool {
     let references = instance["status"]["configReferences"].as_array().cloned().unwrap_or_default();
     let hashes = |which: &str| -> BTreeSet<String> {
@@ -134,7 +135,8 @@ impl Auditor {
         Self { client: client.clone(), addon: addon.to_owned(), there, log, grown, _watches: watches }
     }
 
-    /// Waits until everything that is on the hub now has been seen, and shows each state since the start, with the write that led to it.
+    /// Waits until everything that is on the hub now has been seen, and shows each state since the
+    /// start, with the write that led to it.
     pub(crate) async fn end(mut self, mut check: impl FnMut(&Fleet, &Commit)) -> Fleet {
         let lists = [
             listed::<ManagedClusterAddOn>(&self.client, &self.addon).await,
@@ -159,7 +161,8 @@ impl Auditor {
         fleet
     }
 
-    /// Asserts that never more than so many clusters were on their way at once, and that so many were at some time.
+    /// Asserts that never more than so many clusters were on their way at once, and that so many
+    /// were at some time.
     pub(crate) async fn end_within(self, limit: usize) -> Fleet {
         let mut most = 0;
         let fleet = self

@@ -1,4 +1,5 @@
-//! The examples of the design document on configuration, with kinds of config that nobody knew before.
+//! The examples of the design document on configuration, with kinds of config that nobody knew
+//! before.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -159,7 +160,8 @@ async fn example_1_a_deployment_config_for_all_and_one_of_its_own_for_a_cluster(
     manager.stop().await;
 }
 
-/// What the add-on's own manager does: a work that carries the hashes that its instance was told, once it was told any.
+/// What the add-on's own manager does: a work that carries the hashes that its instance was told,
+/// once it was told any.
 async fn render(world: &World, cluster: &str, addon: &str, is_wanted: impl Fn(&Value) -> bool) {
     world
         .until_instances(addon, &format!("{cluster} is told"), |all| {
@@ -275,7 +277,8 @@ async fn example_2_an_add_on_with_a_kind_of_config_of_its_own_whose_crd_comes_la
     manager.stop().await;
 }
 
-/// Puts an object of a kind whose CRD has just come: a server may serve it a moment later than it has answered for the CRD.
+/// Puts an object of a kind whose CRD has just come: a server may serve it a moment later than it
+/// has answered for the CRD.
 async fn put_when_served(world: &World, object: Value) {
     let crd = object["kind"].as_str().unwrap().to_lowercase()
         + "s."
@@ -443,7 +446,8 @@ async fn a_kind_that_the_manager_may_not_read_is_one_add_ons_problem_and_heals()
     manager.stop().await;
 }
 
-/// Whoever may write an instance, or an add-on, must not make the manager read what they may not (S14).
+/// Whoever may write an instance, or an add-on, must not make the manager read what they may not
+/// (S14).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn secrets_that_somebody_names_are_not_even_listed() {
     let world = World::new().await;
@@ -464,7 +468,8 @@ async fn secrets_that_somebody_names_are_not_even_listed() {
     }
     let asked = counts.take();
     assert!(!asked.keys().any(|what| what.contains("secrets")), "{asked:?}");
-    // Where the author lists them, other core kinds are configs, and Secrets still are not: their content would be kept in a revision.
+    // Where the author lists them, other core kinds are configs, and Secrets still are not: their
+    // content would be kept in a revision.
     for resource in ["secrets", "configmaps"] {
         let listed = json!([{"group": "", "resource": resource, "defaultConfig": default}]);
         world.put(addon(resource, listed)).await;

@@ -1,4 +1,5 @@
-//! What the manager asks of the hub: writes per cluster, no reads of configs, no conflicts, nothing at rest.
+//! What the manager asks of the hub: writes per cluster, no reads of configs, no conflicts, nothing
+//! at rest.
 
 use std::collections::BTreeMap;
 
@@ -40,8 +41,9 @@ fn assert_frugal(counts: &BTreeMap<String, usize>, most_per_cluster: usize) {
         .collect();
     let written = writes(&per_cluster);
     assert!(written <= most_per_cluster * CLUSTERS, "{written} writes: {counts:#?}");
-    // The add-on is written before any of its clusters is started, so once for all that start together. How many that are depends on how fast
-    // hub and agents answer; one by one they must not be.
+    // The add-on is written before any of its clusters is started, so once for all that start
+    // together. How many that are depends on how fast hub and agents answer; one by one they must
+    // not be.
     let others = writes(counts) - written;
     assert!(others <= CLUSTERS / 4, "{others} other writes: {counts:#?}");
     let conflicts: usize =

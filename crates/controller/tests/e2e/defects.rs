@@ -200,7 +200,8 @@ async fn f4_one_stored_object_with_a_limit_beyond_32_bits_stops_no_other_add_on(
     until_installed(&world, 3).await;
     world.put(addon(&[place("prod", "two", rolling(1))])).await;
     until_upgraded(&world, 3).await;
-    // It is named on the object at fault, which is installed where it is selected: what it limits is upgrades.
+    // It is named on the object at fault, which is installed where it is selected: what it limits
+    // is upgrades.
     world
         .until_conditions(
             "hostile",

@@ -1,4 +1,5 @@
-//! What is left when an add-on goes, what is told while it is there, and what a broken object does to others: nothing, once, nothing.
+//! What is left when an add-on goes, what is told while it is there, and what a broken object does
+//! to others: nothing, once, nothing.
 
 use aviary_api::{ManagedClusterAddOn, ManifestWork};
 use futures_util::StreamExt;

@@ -1,5 +1,5 @@
-//! A hub that stores something else than is written: a webhook or a schema strips parts of it, or fills
-//! in others. Each write is made once, and the add-on is at rest.
+//! A hub that stores something else than is written: a webhook or a schema strips parts of it, or
+//! fills in others. Each write is made once, and the add-on is at rest.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,5 @@
-//! A Lease that is lost, terms that are copied, answers that come late, passes that panic: none of it needs anybody to mend it.
+//! A Lease that is lost, terms that are copied, answers that come late, passes that panic: none of
+//! it needs anybody to mend it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -248,7 +249,8 @@ async fn an_add_on_that_is_created_again_while_an_answer_is_late_gets_its_instan
     world.delete(wants("one")).await;
     world.until_instances("helloworld", "all gone", <[_]>::is_empty).await;
     world.put(wants("one")).await;
-    // What is reported after the deletion, by the same watch, has reached the manager: so the deletion has.
+    // What is reported after the deletion, by the same watch, has reached the manager: so the
+    // deletion has.
     let own = json!({"configs": [reference("addonhubconfigs", None, "two")]});
     world.put(instance("c2", "other", own)).await;
     world

@@ -18,8 +18,8 @@ const FINALIZER: &str = "addon.open-cluster-management.io/addon-pre-delete";
 const DEPLOY: &str = "addon-helloworld-deploy-0";
 const HOOKS: &str = "addon-helloworld-pre-delete";
 
-/// The agents of two clusters have installed a template with a Job that runs before an instance goes.
-/// They report on everything but the hooks.
+/// The agents of two clusters have installed a template with a Job that runs before an instance
+/// goes. They report on everything but the hooks.
 struct Installed {
     world: World,
     agents: Agents,
@@ -68,8 +68,8 @@ impl Installed {
         self.begin_to_delete(&instance(cluster, "helloworld", json!({}))).await;
     }
 
-    /// Waits until there is a work with hooks, and another one than before. Nothing of the instance is
-    /// removed by then.
+    /// Waits until there is a work with hooks, and another one than before. Nothing of the instance
+    /// is removed by then.
     async fn until_hook(&self, cluster: &str, before: &Value) -> Value {
         let found = async {
             loop {

@@ -23,7 +23,8 @@ fn asking(cluster: &str, hosting: &str) -> Value {
     asking
 }
 
-/// The work is in the namespace of the hosting cluster, and its label names the cluster of its instance.
+/// The work is in the namespace of the hosting cluster, and its label names the cluster of its
+/// instance.
 #[tokio::test]
 async fn hosted_works_belong_to_the_instance_that_their_label_names() {
     let world = World::on_ocm().await;

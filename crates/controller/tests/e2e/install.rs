@@ -77,7 +77,8 @@ async fn manual_makes_nothing_and_a_label_selector_follows_the_labels_of_the_clu
     world.until_on("helloworld", &["a1", "a2", "b1"]).await;
     assert_made_by(&world, "a1", "ClusterLabelSelector", "open-cluster-management-agent-addon").await;
 
-    // A cluster gets another label; the selector selects another label; what a user made stays throughout.
+    // A cluster gets another label; the selector selects another label; what a user made stays
+    // throughout.
     label(&world, "a1", "test").await;
     world.until_on("helloworld", &["a2", "b1"]).await;
     world.put(by_label("test")).await;

@@ -1,4 +1,5 @@
-//! Who leads: a leader that dies, hangs, or comes back never makes a rollout exceed its budget or pass its canary by.
+//! Who leads: a leader that dies, hangs, or comes back never makes a rollout exceed its budget or
+//! pass its canary by.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -32,7 +33,8 @@ const CANARY_BUDGET: usize = 2;
 /// Which write is the first that hangs.
 type Trigger = Box<dyn FnMut(&Request<Body>) -> bool + Send>;
 
-/// The way of one manager to the hub, which can be made to hang: for the manager it is as if it had been stopped in the middle of things.
+/// The way of one manager to the hub, which can be made to hang: for the manager it is as if it had
+/// been stopped in the middle of things.
 #[derive(Clone)]
 struct Gate {
     trigger: Arc<Mutex<Option<Trigger>>>,
@@ -216,8 +218,8 @@ fn check(fleet: &Fleet, commit: &Commit) {
     assert!(!begun || passed == CANARIES, "the fleet began with {passed} canaries passed, {}", after());
 }
 
-/// The leader hangs at its n-th write of a canary rollout, another replica goes on, and then the first one comes back and writes what it had in mind.
-/// Says whether it came to that.
+/// The leader hangs at its n-th write of a canary rollout, another replica goes on, and then the
+/// first one comes back and writes what it had in mind. Says whether it came to that.
 async fn hangs_at(number: usize) -> bool {
     let world = World::new().await;
     let _agents = Agents::start(&world.client, |_| Ok(()));

@@ -1,9 +1,11 @@
 //! The manager on a hub, end to end: real objects, real watches, agents that answer.
 //!
-//! On the embedded hub, or on the server of the kubeconfig that `AVIARY_E2E_KUBECONFIG` names. That server is for these tests alone: they
-//! take turns on it, and each begins and ends by taking away every object of our kinds. Something must collect garbage there
-//! (`hack/real-apiserver.sh start DIR --controllers` does). Managers use the kubeconfig that `AVIARY_E2E_MANAGER_KUBECONFIG` names, where it
-//! does: with the rights of the ServiceAccount that is shipped.
+//! On the embedded hub, or on the server of the kubeconfig that `AVIARY_E2E_KUBECONFIG` names. That
+//! server is for these tests alone: they take turns on it, and each begins and ends by taking away
+//! every object of our kinds. Something must collect garbage there
+//! (`hack/real-apiserver.sh start DIR --controllers` does). Managers use the kubeconfig that
+//! `AVIARY_E2E_MANAGER_KUBECONFIG` names, where it does: with the rights of the ServiceAccount that
+//! is shipped.
 
 #![allow(
     clippy::unwrap_used,

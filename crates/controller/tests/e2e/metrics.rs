@@ -156,7 +156,8 @@ async fn a_failed_cluster_holds_a_slot_and_is_not_in_flight() {
     assert_eq!(value(&metrics, &of_fleet("aviary_rollout_in_flight")), Some(0.0));
     assert_eq!(value(&metrics, &of_fleet("aviary_rollout_slots_used")), Some(2.0));
     assert_eq!(value(&metrics, &of_fleet("aviary_rollout_budget")), Some(2.0));
-    // Its waiting clusters say that the budget is full: they cannot tell that the rollout is halted.
+    // Its waiting clusters say that the budget is full: they cannot tell that the rollout is
+    // halted.
     assert_eq!(value(&metrics, &of_fleet("aviary_rollout_halted")), Some(1.0));
 
     world.put(wants("one")).await;

@@ -1,4 +1,5 @@
-//! Rollouts on a hub with the kinds of Open Cluster Management, and a hub that prunes what nobody foresaw.
+//! Rollouts on a hub with the kinds of Open Cluster Management, and a hub that prunes what nobody
+//! foresaw.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -190,7 +191,8 @@ async fn assert_beta_reads_the_same(world: &World, template: &str) {
     assert_eq!(instance["status"]["configReferences"][0]["desiredConfig"]["name"], template, "{instance:#}");
 }
 
-/// Nobody foresaw that this hub prunes the generation that a condition is about: every pass would state the condition anew.
+/// Nobody foresaw that this hub prunes the generation that a condition is about: every pass would
+/// state the condition anew.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_status_that_the_hub_prunes_is_written_once() {
     let world = World::new().await;
@@ -268,8 +270,8 @@ async fn assigned(world: &World, template: &str) -> Vec<String> {
     on
 }
 
-/// Waits until exactly these clusters are assigned a template: the record of a wave is written before
-/// its instances. Fails as soon as any other cluster is assigned it.
+/// Waits until exactly these clusters are assigned a template: the record of a wave is written
+/// before its instances. Fails as soon as any other cluster is assigned it.
 async fn until_assigned(world: &World, template: &str, clusters: &[String]) {
     let wait = async {
         loop {

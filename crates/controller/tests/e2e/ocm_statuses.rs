@@ -1,5 +1,5 @@
-//! Statuses on a hub with the kinds of Open Cluster Management: its fields, reasons and messages, for
-//! an add-on with its own manager. One test for each behaviour that OCM's add-ons rely on.
+//! Statuses on a hub with the kinds of Open Cluster Management: its fields, reasons and messages,
+//! for an add-on with its own manager. One test for each behaviour that OCM's add-ons rely on.
 
 use std::time::Duration;
 

@@ -169,7 +169,8 @@ async fn many_clusters_make_a_few_decisions_with_few_writes_and_none_at_rest() {
     assert_eq!(reason(&fleet, "PlacementSatisfied"), "AllDecisionsScheduled");
     assert_eq!(reason(&fleet, "PlacementMisconfigured"), "Succeedconfigured");
 
-    // Another manager finds nothing to do for it; that it has looked is seen by what it does for a second one.
+    // Another manager finds nothing to do for it; that it has looked is seen by what it does for a
+    // second one.
     let counts = Counts::default();
     let manager = world.placing_manager(counts.client(&world.managers), "second");
     world.put(placement("one", &json!({"numberOfClusters": 1}))).await;

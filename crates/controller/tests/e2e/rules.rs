@@ -39,7 +39,8 @@ async fn until_one(world: &World, cluster: &str, what: &str, is: impl Fn(&Value)
     world.until_instances("helloworld", what, says).await;
 }
 
-/// Waits until the manager has installed another add-on, and so has seen all that was written before, works included.
+/// Waits until the manager has installed another add-on, and so has seen all that was written
+/// before, works included.
 async fn witness(world: &World, cluster: &str) {
     let mut other = template("v1.0.0");
     other["metadata"]["name"] = json!("witness-v1.0.0");

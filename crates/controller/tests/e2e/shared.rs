@@ -80,7 +80,8 @@ impl Drop for Turn {
     }
 }
 
-/// Takes everything away that tests make, but for namespaces: they are empty then, and the next test has the same.
+/// Takes everything away that tests make, but for namespaces: they are empty then, and the next
+/// test has the same.
 async fn clean(client: &Client) {
     let cleaning = async { while clean_once(client).await > 0 {} };
     tokio::time::timeout(GIVE_UP, cleaning).await.expect("a clean server");
@@ -106,7 +107,8 @@ async fn clean_once(client: &Client) -> usize {
     found
 }
 
-/// Other kinds have objects of the server's own. Our CRDs stay; those that tests define are of groups of their own.
+/// Other kinds have objects of the server's own. Our CRDs stay; those that tests define are of
+/// groups of their own.
 fn is_ours(kind: &str, object: &DynamicObject) -> bool {
     let namespace = object.namespace().unwrap_or_default();
     match kind {

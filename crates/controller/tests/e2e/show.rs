@@ -18,7 +18,8 @@ fn text(value: &Value) -> &str {
     value.as_str().filter(|text| !text.is_empty()).unwrap_or("-")
 }
 
-/// For each placement what it is about, and the names of the configs that it wants, that are known good, and that all have:
+/// For each placement what it is about, and the names of the configs that it wants, that are known
+/// good, and that all have:
 ///
 /// ```text
 /// aws-placement  True Upgrading  100/400 upgrading...

@@ -1,4 +1,5 @@
-//! Take-over from OCM's add-on manager: what it leaves on a hub, and what a manager that starts there makes of it.
+//! Take-over from OCM's add-on manager: what it leaves on a hub, and what a manager that starts
+//! there makes of it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,7 +26,8 @@ const AGENT_NAMESPACE: &str = "open-cluster-management-agent-addon";
 const MARKER: &str = "addon.open-cluster-management.io/installed-by-strategy";
 const LONG_AGO: &str = "2025-06-01T00:00:00Z";
 
-/// A template with a Deployment. Its namespace is a plain one: an API server checks the metadata of manifests.
+/// A template with a Deployment. Its namespace is a plain one: an API server checks the metadata of
+/// manifests.
 fn deployment_template(version: &str) -> Value {
     let container =
         json!({"name": "agent", "image": format!("example/agent:{version}"), "args": ["{{CLUSTER_NAME}}"]});
@@ -37,7 +39,8 @@ fn deployment_template(version: &str) -> Value {
     template_of("helloworld", version, &json!([manifest]))
 }
 
-/// The Deployment as OCM's manager renders it: read into a Go type and written from it, with the built-in values as environment.
+/// The Deployment as OCM's manager renders it: read into a Go type and written from it, with the
+/// built-in values as environment.
 fn rendered_by_ocm(version: &str, cluster: &str) -> Value {
     let container = json!({
         "name": "agent", "image": format!("example/agent:{version}"), "args": [cluster], "resources": {},
@@ -327,8 +330,8 @@ async fn a_settled_fleet_of_ocm_is_taken_over_without_a_change_and_rolls_by_budg
     manager.stop().await;
 }
 
-/// OCM lists several configs of one kind in order. Nothing of that is lost, neither at the take-over nor by
-/// the writes of a later rollout.
+/// OCM lists several configs of one kind in order. Nothing of that is lost, neither at the
+/// take-over nor by the writes of a later rollout.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn several_configs_of_one_kind_are_taken_over_and_kept() {
     let world = World::on_ocm().await;

@@ -1,5 +1,5 @@
-//! The version examples of the two earlier drafts of the design, on instances and in `addonTemplate`,
-//! with their conditions and messages.
+//! The version examples of the two earlier drafts of the design, on instances and in
+//! `addonTemplate`, with their conditions and messages.
 
 use aviary_api::ManifestWork;
 use kube::api::Api;
@@ -25,7 +25,8 @@ async fn world() -> World {
     world
 }
 
-/// The lines of an instance: what it is told and has, its versions, `Progressing`, `Configured` and `Available`.
+/// The lines of an instance: what it is told and has, its versions, `Progressing`, `Configured` and
+/// `Available`.
 fn lines(configs: &str, versions: &str, progressing: &str) -> String {
     let available = if configs.ends_with("applied -") || configs.is_empty() {
         "Available Unknown WorksNotReported: the agent has not reported on all works yet"

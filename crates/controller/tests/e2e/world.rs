@@ -195,7 +195,8 @@ impl World {
         self.dynamic(object).patch(name_of(object), &PatchParams::default(), &patch).await.unwrap();
     }
 
-    /// Takes an object away, and waits until that very one is gone: another of its name may be made at once. One that is not there is gone.
+    /// Takes an object away, and waits until that very one is gone: another of its name may be made
+    /// at once. One that is not there is gone.
     pub(crate) async fn delete(&self, object: Value) {
         let (api, name) = (self.dynamic(&object), name_of(&object).to_owned());
         let Some(uid) = api.get_metadata_opt(&name).await.unwrap().and_then(|there| there.metadata.uid)
@@ -241,8 +242,8 @@ impl World {
         crds.patch(crd, &PatchParams::default(), &patch).await.unwrap();
     }
 
-    /// Puts an object of a kind that was loosened: a server may take a schema up a moment after it has answered for it, and tells nobody
-    /// when.
+    /// Puts an object of a kind that was loosened: a server may take a schema up a moment after it
+    /// has answered for it, and tells nobody when.
     pub(crate) async fn put_soon(&self, object: &Value) {
         let wait = async {
             while self.try_store(object, false).await.is_err() {
@@ -347,7 +348,8 @@ impl World {
         let wait = async {
             while let Some(event) = events.next().await {
                 match event {
-                    // A watch may be cut, as when the schema of its kind changes: it goes on by itself.
+                    // A watch may be cut, as when the schema of its kind changes: it goes on by
+                    // itself.
                     Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object)) if is(&object) => {
                         return object;
                     }

@@ -1,4 +1,5 @@
-//! The work agents of all clusters: well-behaved, or as the rule of the scenario and the faults of the plan say.
+//! The work agents of all clusters: well-behaved, or as the rule of the scenario and the faults of
+//! the plan say.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,7 +26,8 @@ pub(crate) enum Rule {
     Failing(&'static [&'static str]),
     /// The objects exist on these, and their pods are not ready; of the others all is well.
     Unready(&'static [&'static str]),
-    /// On these the first attempt of every pre-delete hook is evicted; the second and everything else is well.
+    /// On these the first attempt of every pre-delete hook is evicted; the second and everything
+    /// else is well.
     Evicting(&'static [&'static str]),
 }
 

@@ -50,7 +50,8 @@ pub(crate) enum Misdeed {
     FeedbackOddType,
     /// The digest is right, and the object's controller has not processed the latest change.
     FeedbackBehind,
-    /// It reports nothing about the objects for longer than it takes to report on them at other times.
+    /// It reports nothing about the objects for longer than it takes to report on them at other
+    /// times.
     FeedbackLate,
 }
 
@@ -70,9 +71,11 @@ pub(crate) enum Effect {
         applied: bool,
     },
     Truncated,
-    /// The write is carried out, and its answer comes so many milliseconds later: other news overtake it.
+    /// The write is carried out, and its answer comes so many milliseconds later: other news
+    /// overtake it.
     LateAnswer(u64),
-    /// The manager stops in mid-write; another takes over; the first goes on with the write that it had in hand.
+    /// The manager stops in mid-write; another takes over; the first goes on with the write that it
+    /// had in hand.
     Pause,
     /// The manager cannot renew its lease, and everything else works.
     LoseLease,
@@ -124,7 +127,8 @@ use Effect::{
     ResetLease, StreamReset, Torn, Truncated,
 };
 
-/// Every fault by its name. A name says once and for all what happens: recorded plans must stay true.
+/// Every fault by its name. A name says once and for all what happens: recorded plans must stay
+/// true.
 pub(crate) const FAULTS: &[(&str, Point, Effect)] = &[
     ("crash-before", Point::Write, Crash { applied: false, stale: false }),
     ("crash-after", Point::Write, Crash { applied: true, stale: false }),

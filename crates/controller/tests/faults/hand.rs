@@ -109,7 +109,8 @@ impl Hand {
         assert!(code < 300 || code == 404, "{path}: {answer}");
     }
 
-    /// Creates an object, or merges it over the one that is there; then its status, where it has one.
+    /// Creates an object, or merges it over the one that is there; then its status, where it has
+    /// one.
     pub(crate) async fn put(&self, object: &Value) {
         let (siblings, name) = place(object);
         let path = format!("{siblings}/{name}");

@@ -1,4 +1,5 @@
-//! Everything that the hub has committed in a run, in its order, and what follows from it: states at rest, lives of objects.
+//! Everything that the hub has committed in a run, in its order, and what follows from it: states
+//! at rest, lives of objects.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;

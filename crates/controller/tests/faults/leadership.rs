@@ -1,4 +1,5 @@
-//! The Lease and the terms on add-ons: how strangers spoil them, and what must hold of them at rest (H3).
+//! The Lease and the terms on add-ons: how strangers spoil them, and what must hold of them at rest
+//! (H3).
 
 use aviary_api::names::annotations::{MANAGER_IDENTITY, MANAGER_TERM};
 use aviary_controller::LEASE;
@@ -42,7 +43,8 @@ pub(crate) async fn remove_lease(hand: &Hand, holder: usize) -> Surpass {
     seen
 }
 
-/// Somebody resets the Lease as if nobody had ever led: in place, or as another object. It may have no holder then.
+/// Somebody resets the Lease as if nobody had ever led: in place, or as another object. It may have
+/// no holder then.
 pub(crate) async fn reset_lease(hand: &Hand, holder: usize, again: bool, released: bool) -> Surpass {
     let seen = Surpass { term: term(hand).await, by: Some(holder), on: Vec::new() };
     let Some(lease) = hand.get(&path()).await else { return seen };

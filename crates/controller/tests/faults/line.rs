@@ -1,4 +1,5 @@
-//! The line between a manager and the hub: every request and every event goes through it, and here is where they come to harm.
+//! The line between a manager and the hub: every request and every event goes through it, and here
+//! is where they come to harm.
 
 use std::future::pending;
 use std::pin::pin;
@@ -47,7 +48,8 @@ enum Gate {
     Dead,
 }
 
-/// A value that is waited for. Those who wait go on in the order in which they came; with `tokio::sync::watch` chance would decide.
+/// A value that is waited for. Those who wait go on in the order in which they came; with
+/// `tokio::sync::watch` chance would decide.
 #[derive(Clone)]
 struct Awaited<T>(Arc<(Mutex<T>, Notify)>);
 

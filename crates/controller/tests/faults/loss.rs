@@ -1,4 +1,5 @@
-//! What is taken away from a hub in the middle of things, and put back a little later: a kind, a namespace.
+//! What is taken away from a hub in the middle of things, and put back a little later: a kind, a
+//! namespace.
 
 use std::time::Duration;
 

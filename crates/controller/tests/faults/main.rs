@@ -1,12 +1,15 @@
-//! Every fault at every point: the manager on a hub, on one thread and in virtual time, while something goes wrong.
+//! Every fault at every point: the manager on a hub, on one thread and in virtual time, while
+//! something goes wrong.
 //!
-//! A run of a scenario is the same to the byte whenever it is repeated. So every write and every event of its undisturbed run can be
-//! named by its number, and each fault tried at each of them. The promises are checked at every write that the hub commits; at every rest
-//! the state must be that of the undisturbed run; and every object must be made and taken away as often as there.
+//! A run of a scenario is the same to the byte whenever it is repeated. So every write and every
+//! event of its undisturbed run can be named by its number, and each fault tried at each of them.
+//! The promises are checked at every write that the hub commits; at every rest the state must be
+//! that of the undisturbed run; and every object must be made and taken away as often as there.
 //!
-//! A plan that fails prints a line that replays it. `AVIARY_FAULTS` says how much is tried: `some` (the default) is every so many-th plan,
-//! `all` is every one, `ci` every crash and each other fault at some points of every scenario, `soak` several faults at once by chance until
-//! it is stopped.
+//! A plan that fails prints a line that replays it. `AVIARY_FAULTS` says how much is tried: `some`
+//! (the default) is every so many-th plan, `all` is every one, `ci` every crash and each other
+//! fault at some points of every scenario, `soak` several faults at once by chance until it is
+//! stopped.
 
 #![allow(
     clippy::unwrap_used,

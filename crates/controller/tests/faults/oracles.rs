@@ -1,4 +1,5 @@
-//! The oracles themselves: each finds what is wrong with a run that was falsified after it went well.
+//! The oracles themselves: each finds what is wrong with a run that was falsified after it went
+//! well.
 
 use std::sync::Arc;
 

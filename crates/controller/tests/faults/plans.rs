@@ -21,7 +21,8 @@ use crate::{oracles, scenarios};
 const SOME: usize = 40;
 /// How often the lease is touched, and so how often that is tried to go wrong.
 const LEASES: usize = 6;
-/// In CI a fault is tried at one of so many of its points in a scenario, and at no fewer than so many of them.
+/// In CI a fault is tried at one of so many of its points in a scenario, and at no fewer than so
+/// many of them.
 const CI_EVERY: usize = 40;
 const CI_AT_LEAST: usize = 2;
 /// Failures of one scenario that are told in full.
@@ -80,8 +81,9 @@ const HOOK_IN_HAND: &str = "what a leader that was stopped had in hand creates h
 const HOOK_NAMESPACE: &str =
     "no hook can be created in a namespace that is being deleted, so the instance waits for their deadline";
 
-/// Faults that once broke a scenario, by what was wrong. Each is tried at every point of its scenario: the number of the write or event that it
-/// was found at changes whenever the manager comes to write more, or less, or in another order.
+/// Faults that once broke a scenario, by what was wrong. Each is tried at every point of its
+/// scenario: the number of the write or event that it was found at changes whenever the manager
+/// comes to write more, or less, or in another order.
 const REGRESSIONS: &[(&str, &str, &str)] = &[
     (
         "a_kind_that_the_hub_cannot_speak_of_is_not_taken_for_one_that_is_not_served",
@@ -110,8 +112,8 @@ const REGRESSIONS: &[(&str, &str, &str)] = &[
     ("who_waits_for_a_version_says_the_one_that_it_has", "canary_newer_during_rollout", "event-reset"),
 ];
 
-/// Several faults at once by chance, until it is stopped or one fails. `AVIARY_FAULT_SEED` begins where another run began,
-/// `AVIARY_FAULT_SECONDS` ends after so long.
+/// Several faults at once by chance, until it is stopped or one fails. `AVIARY_FAULT_SEED` begins
+/// where another run began, `AVIARY_FAULT_SECONDS` ends after so long.
 fn soak() -> ExitCode {
     let number = |name: &str| std::env::var(name).ok().and_then(|number| number.parse().ok());
     let seed = number("AVIARY_FAULT_SEED").unwrap_or_else(|| fastrand::u64(..));
@@ -343,7 +345,8 @@ fn is_spread(at: usize, most: usize, wanted: usize, offset: usize) -> bool {
     wanted >= most || ((at + offset) % most * wanted) % most < wanted
 }
 
-/// Another number for every fault in every scenario, so that together they strike everywhere. It is FNV-1a: the same everywhere.
+/// Another number for every fault in every scenario, so that together they strike everywhere. It is
+/// FNV-1a: the same everywhere.
 fn offset(scenario: &str, fault: &str) -> usize {
     let mix = |sum: u32, byte: u8| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     scenario.bytes().chain(fault.bytes()).fold(0x811c_9dc5, mix) as usize

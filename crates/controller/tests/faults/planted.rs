@@ -1,4 +1,5 @@
-//! Known defects of another manager, imitated by bending what the manager reads and writes: the proof that the oracles see them.
+//! Known defects of another manager, imitated by bending what the manager reads and writes: the
+//! proof that the oracles see them.
 //!
 //! Nothing of this is in the manager. Each is what its user would see of that defect.
 
@@ -23,7 +24,8 @@ pub(crate) enum Defect {
     F1,
     /// A limit that cannot be read is no limit.
     F2,
-    /// When a cluster joins that sorts before those in flight, they are not counted any more: they pass for settled.
+    /// When a cluster joins that sorts before those in flight, they are not counted any more: they
+    /// pass for settled.
     F3,
     /// A placement that is gone is one that selects nobody.
     F5,
@@ -31,7 +33,8 @@ pub(crate) enum Defect {
     F6,
     /// A work that is available is healthy, whatever its pods do.
     AvailableIsHealthy,
-    /// A work that another manager rendered counts for nothing, so a take-over renders everything anew.
+    /// A work that another manager rendered counts for nothing, so a take-over renders everything
+    /// anew.
     TakeOverRewrites,
     /// Every Lease that is written says that nobody has led before.
     TermRestarts,

@@ -1,4 +1,5 @@
-//! The promises, checked at every write that the hub has committed: against what was there, not against what the manager knew.
+//! The promises, checked at every write that the hub has committed: against what was there, not
+//! against what the manager knew.
 
 use std::collections::BTreeSet;
 
@@ -326,7 +327,8 @@ fn rendered(before: &Observed, cluster: &ClusterName, key: &Key, object: &Value)
     found
 }
 
-/// Whether a manifest has the keys and the types of its template. Where pods run is added by configs.
+/// Whether a manifest has the keys and the types of its template. Where pods run is added by
+/// configs.
 fn has_shape(template: &Value, manifest: &Value) -> bool {
     let keys = |object: &serde_json::Map<String, Value>| -> BTreeSet<String> {
         object

@@ -116,12 +116,14 @@ impl Prepared {
         }
     }
 
-    /// Runs a plan, and adds to what its outcome says is broken where it differs from the undisturbed run.
+    /// Runs a plan, and adds to what its outcome says is broken where it differs from the
+    /// undisturbed run.
     pub(crate) fn run(&self, plan: &Plan, defect: Option<Defect>) -> Outcome {
         let mut outcome = self.carry_out(&self.scenario.when, plan, defect);
         let mut broken = self.compare(&self.undisturbed, plan, &outcome, false);
-        // Who hears of changes one after the other ends as if they had been made so. In which of many orders it has heard of them is its past: an
-        // upgrade to what was not there yet may have failed in between.
+        // Who hears of changes one after the other ends as if they had been made so. In which of
+        // many orders it has heard of them is its past: an upgrade to what was not there yet may
+        // have failed in between.
         let news = [Point::Event, Point::Read, Point::Page, Point::Always];
         if plan.faults.iter().any(|fault| news.contains(&fault.point))
             && self.one_by_one.iter().any(|wanted| self.compare(wanted, plan, &outcome, true).is_empty())
@@ -175,7 +177,8 @@ impl Prepared {
             outcome.states.push(state(promises.objects(), &mut normalised));
         }
         commits.for_each(|commit| promises.follow(commit));
-        // That a cluster loses its namespace or its instance while the manager writes that it has settled, as a canary or not, nobody can know.
+        // That a cluster loses its namespace or its instance while the manager writes that it has
+        // settled, as a canary or not, nobody can know.
         let lost =
             self.scenario.hasty || plan.faults.iter().any(|fault| fault.effect == Effect::RemoveNamespace);
         let unknowable = |why: &String| why.contains("S8: ") || why.contains("the canary has not passed");
@@ -211,16 +214,19 @@ impl Prepared {
             Misdeed::FeedbackLate,
         ];
         let unproved = unproved.into_iter().any(|misdeed| has(Effect::Misdeed(misdeed)));
-        // An instance that begins anew, or was never healthy, may be on its way when its user makes its override again.
+        // An instance that begins anew, or was never healthy, may be on its way when its user makes
+        // its override again.
         let in_doubt = unproved || lost;
-        // What was without its config, or was made anew, has another past: it may speak of installing where the other speaks of upgrading.
-        // So may an instance whose agent reported on another generation until its next revision was assigned: that one is
-        // the first that was ever healthy there.
+        // What was without its config, or was made anew, has another past: it may speak of
+        // installing where the other speaks of upgrading. So may an instance whose agent reported
+        // on another generation until its next revision was assigned: that one is the first that
+        // was ever healthy there.
         let late_proof =
             [Misdeed::Old, Misdeed::Future].into_iter().any(|misdeed| has(Effect::Misdeed(misdeed)));
         let blurred =
             past_differs || lost || removed || refused || unproved || late_proof || has(Effect::HideKinds);
-        // A cluster that begins anew is not where it was in the middle, only at the end, if its agent says so then.
+        // A cluster that begins anew is not where it was in the middle, only at the end, if its
+        // agent says so then.
         let ends_well = last_rule(&self.scenario.when, self.rule) == Rule::Well;
         let last = wanted.states.len().saturating_sub(1);
         for (index, (is, should)) in outcome.states.iter().zip(&wanted.states).enumerate() {
@@ -257,7 +263,8 @@ impl Prepared {
             }
         }
         let keys = outcome.lives.keys().chain(wanted.lives.keys()).collect::<std::collections::BTreeSet<_>>();
-        // Of a namespace that goes everything is made anew, and content that nobody can name is not kept.
+        // Of a namespace that goes everything is made anew, and content that nobody can name is not
+        // kept.
         let aside =
             |key: &Key| lost && key.1 == LOST_NAMESPACE || (lost || removed || refused) && key.1 == NAMESPACE;
         for key in keys.into_iter().filter(|key| !aside(key)) {
@@ -318,7 +325,8 @@ fn counts_aside(addon: Option<&Arc<Value>>) -> Option<Value> {
     Some(addon)
 }
 
-/// An object without what tells of its past; also without the doubt about an override, where there may be one.
+/// An object without what tells of its past; also without the doubt about an override, where there
+/// may be one.
 fn past_aside(key: &Key, object: Option<&Arc<Value>>, in_doubt: bool) -> Option<Value> {
     let mut object = Value::clone(object?);
     if key.0 == HUB_CONFIGS {

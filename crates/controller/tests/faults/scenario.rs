@@ -1,4 +1,5 @@
-//! What a scenario is: a list of steps that users and clusters take, the same with and without faults.
+//! What a scenario is: a list of steps that users and clusters take, the same with and without
+//! faults.
 
 use std::collections::BTreeSet;
 
@@ -60,13 +61,15 @@ pub(crate) struct Scenario {
     pub(crate) slow: bool,
     /// The manager starts when it has begun, and is not at rest before.
     pub(crate) cold: bool,
-    /// Users do not wait for what they began: a manager that is slower makes less of what is undone again.
+    /// Users do not wait for what they began: a manager that is slower makes less of what is undone
+    /// again.
     pub(crate) hasty: bool,
 }
 
 impl Scenario {
-    /// The steps as a manager may hear of them to whom news of different kinds come at different times: each by itself, in their order, and
-    /// the other way round where they change different objects.
+    /// The steps as a manager may hear of them to whom news of different kinds come at different
+    /// times: each by itself, in their order, and the other way round where they change different
+    /// objects.
     pub(crate) fn one_by_one(&self) -> Vec<Vec<Step>> {
         let mut both = [Vec::new(), Vec::new()];
         for together in self.when.split_inclusive(|step| matches!(step, Step::Rest)) {

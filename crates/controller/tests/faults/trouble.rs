@@ -1,4 +1,5 @@
-//! What is to go wrong in one run, how often each point was passed, and what became of it. All parts of a run share it.
+//! What is to go wrong in one run, how often each point was passed, and what became of it. All
+//! parts of a run share it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,7 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(8);
 pub(crate) enum Demand {
     /// The manager has crashed: start another.
     Restart { stale: bool },
-    /// The manager is not heard of: start another beside it, and wake this one when that is at rest.
+    /// The manager is not heard of: start another beside it, and wake this one when that is at
+    /// rest.
     Beside { paused: usize },
     /// Another takes part in the election.
     Candidate,

@@ -1,4 +1,5 @@
-//! One run of a scenario: a hub, its users and agents, and managers that come and go, on one thread and in virtual time.
+//! One run of a scenario: a hub, its users and agents, and managers that come and go, on one thread
+//! and in virtual time.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -233,8 +233,8 @@ impl Instructions<'_> {
         Some((Entry::new(probe, asks, id, &resource, &matching, key), matching))
     }
 
-    /// About how many bytes an object causes in its work beside its manifest: its digest, its entry,
-    /// and what an agent reports about it.
+    /// About how many bytes an object causes in its work beside its manifest: its digest, its
+    /// entry, and what an agent reports about it.
     pub(crate) fn caused_by(&self, manifest: &Value, probed: Option<&ProbedManifest>) -> usize {
         const REPORT: usize = 1024;
         const VALUE: usize = 128;
@@ -301,7 +301,8 @@ impl Entry {
         let completes =
             conditions.iter().any(|rule| rule.get("condition").is_some_and(|one| one == COMPLETE));
         let kind = strategy.as_ref().and_then(|strategy| strategy.get("type")?.as_str());
-        // Such objects are not written again, so they cannot carry the digest of what is wanted now.
+        // Such objects are not written again, so they cannot carry the digest of what is wanted
+        // now.
         let bound = asks && !matches!(kind, Some("CreateOnly" | "ReadOnly")) && !completes;
         // A Job or a Pod carries the digest of what it was created from: another one has not run.
         let marked = bound || asks && probe.create_only && kind == Some("CreateOnly");

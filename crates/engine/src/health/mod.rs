@@ -30,8 +30,8 @@ pub enum Health {
     #[default]
     NotProbed,
     Healthy,
-    /// All objects are healthy, but one that agents create only once is from another version, so the
-    /// desired one has not run.
+    /// All objects are healthy, but one that agents create only once is from another version, so
+    /// the desired one has not run.
     Kept {
         why: Text,
     },

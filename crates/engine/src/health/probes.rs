@@ -558,7 +558,8 @@ fn custom(values: &Values<'_>) -> Result<Judgement, WrongType> {
     }
     let is_stalled = values.is_true(STALLED)?;
     let is_healthy = match values.text(READY.0)? {
-        // What says itself that it is ready is healthy, as with a failure that Kubernetes leaves behind.
+        // What says itself that it is ready is healthy, as with a failure that Kubernetes leaves
+        // behind.
         "True" => true,
         "" => !is_stalled,
         _ => false,

@@ -1,5 +1,5 @@
-//! The well-known status of OCM's agent: the values that a `WellKnownStatus` rule makes it report, by
-//! kind, and how such rules go together with JSON paths.
+//! The well-known status of OCM's agent: the values that a `WellKnownStatus` rule makes it report,
+//! by kind, and how such rules go together with JSON paths.
 //!
 //! All values of one object are a list with unique names: an API server refuses a report that has a
 //! name twice, and with it everything else that the agent reports about the work.

@@ -103,10 +103,10 @@ fn has_returned(observed: &Observed, instance: &Instance) -> bool {
     })
 }
 
-/// Whether only works with probes prove that it is healthy: Aviary renders them, and this version has
-/// assigned the revision, so it has rendered them since. Works of the first version, which named no
-/// placement in its clocks, and of other managers, which have none, are accepted without probes; so is
-/// whatever becomes of a work after its cluster was healthy.
+/// Whether only works with probes prove that it is healthy: Aviary renders them, and this version
+/// has assigned the revision, so it has rendered them since. Works of the first version, which
+/// named no placement in its clocks, and of other managers, which have none, are accepted without
+/// probes; so is whatever becomes of a work after its cluster was healthy.
 fn must_be_probed(instance: &Instance) -> bool {
     let is_rendered = instance.status.told().any(|pin| pin.config.kind == *GroupResource::templates());
     let clock = RevisionClock::carried_by(&instance.status);

@@ -46,8 +46,8 @@ pub fn instance(object: &ManagedClusterAddOn) -> Result<(Instance, Vec<Problem>)
     Ok((instance, problems))
 }
 
-/// The hosting cluster that it names, if that is another than its own. The name may be anything, and
-/// goes into messages.
+/// The hosting cluster that it names, if that is another than its own. The name may be anything,
+/// and goes into messages.
 fn hosting(metadata: &ObjectMeta) -> Option<Text> {
     const LONGEST_NAME: usize = 253;
     let named = metadata.annotations.as_ref()?.get(annotations::HOSTING_CLUSTER_NAME)?;

@@ -165,8 +165,8 @@ fn config_ref(config: &AddOnConfig) -> ConfigRef {
     }
 }
 
-/// The configs of one list. Several of the same kind are reported: only on a hub of OCM all of them are
-/// used, elsewhere the last one. Of too many some are left out, and there are still too many.
+/// The configs of one list. Several of the same kind are reported: only on a hub of OCM all of them
+/// are used, elsewhere the last one. Of too many some are left out, and there are still too many.
 fn config_refs<'a>(
     configs: impl IntoIterator<Item = &'a AddOnConfig>,
     problems: &mut Vec<Problem>,

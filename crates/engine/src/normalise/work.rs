@@ -17,8 +17,8 @@ use crate::name::{ClusterName, Text};
 use crate::observed::{Seen, Work, WorkHashes, WorkState};
 use crate::shared::Shared;
 
-/// The cluster whose instance a work belongs to. The works of a hosted add-on are in the namespace of
-/// the hosting cluster; a label names the cluster of their instance.
+/// The cluster whose instance a work belongs to. The works of a hosted add-on are in the namespace
+/// of the hosting cluster; a label names the cluster of their instance.
 pub fn cluster_of_work(object: &ManifestWork) -> Option<ClusterName> {
     let labelled = object.metadata.labels.as_ref().and_then(|labels| labels.get(labels::ADDON_NAMESPACE));
     let labelled = labelled.and_then(|cluster| ClusterName::parse(cluster).ok());
@@ -147,8 +147,8 @@ mod tests {
         work(&guarded.0.unwrap()).unwrap().1
     }
 
-    /// A report on an earlier generation proves nothing about this one, and shows that something was
-    /// applied.
+    /// A report on an earlier generation proves nothing about this one, and shows that something
+    /// was applied.
     #[test]
     fn what_was_applied_at_an_earlier_generation_stays_visible() {
         let of = |status: &str, seen_at: i64| {

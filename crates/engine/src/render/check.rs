@@ -210,8 +210,8 @@ impl Split {
         self.total += size;
     }
 
-    /// Adds a manifest of this size, which causes so many bytes elsewhere in its work, to a work that
-    /// has so many bytes of its own.
+    /// Adds a manifest of this size, which causes so many bytes elsewhere in its work, to a work
+    /// that has so many bytes of its own.
     fn add(&mut self, size: usize, caused: usize, shared: usize) {
         let is_full = self.filled + size > WORK_LIMIT
             || self.next - self.start >= MOST_OBJECTS

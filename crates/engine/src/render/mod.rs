@@ -54,9 +54,9 @@ pub(crate) const TEMPLATE_LIMIT: usize = 32 * WORK_LIMIT;
 /// Of works with more bytes of manifests, only a few are written at once.
 const HEAVY: usize = 32 * 1024;
 
-/// The renderer, in the mark of a work. Works of every renderer are accepted as they are, so that an
-/// upgrade of the manager rewrites nothing. It stays 1 as long as the first version must recognise
-/// our works as its own, should it come back.
+/// The renderer, in the mark of a work. Works of every renderer are accepted as they are, so that
+/// an upgrade of the manager rewrites nothing. It stays 1 as long as the first version must
+/// recognise our works as its own, should it come back.
 const RENDERER: u32 = 1;
 
 /// A template and its variables, checked: it renders, and to how many works is known. The manifests
@@ -277,8 +277,8 @@ impl Prepared {
         listed.map_or(&[], Vec::as_slice)
     }
 
-    /// The deployed manifests of a work. Beyond the works that every cluster gets there is a copy of
-    /// each, for objects that cannot move directly.
+    /// The deployed manifests of a work. Beyond the works that every cluster gets there is a copy
+    /// of each, for objects that cannot move directly.
     fn range(&self, index: usize) -> Range<usize> {
         let copied = || self.split.get(index.checked_sub(self.works())?);
         self.split.get(index).or_else(copied).cloned().unwrap_or_default()

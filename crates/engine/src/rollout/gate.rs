@@ -98,8 +98,8 @@ pub(super) fn aim(fleet: &Fleet<'_>, governor: &Governor<'_>, now: Timestamp) ->
 }
 
 /// The known good revision as this pass finds it. Without a canary a rollback withdraws it before
-/// all clusters have left it; with one it may have been withdrawn and have passed again since. If the
-/// status has lost it, for example while there were no placements, it is read from the history.
+/// all clusters have left it; with one it may have been withdrawn and have passed again since. If
+/// the status has lost it, for example while there were no placements, it is read from the history.
 fn known_good_before(governor: &Governor<'_>) -> Option<Revision> {
     let recorded = governor.recorded.and_then(|recorded| recorded.known_good.as_ref());
     match recorded {
@@ -393,8 +393,8 @@ impl CanaryComparison<'_> {
     }
 }
 
-/// The configs of a kind that a canary cluster should have. If they cannot be resolved, the assigned
-/// ones count.
+/// The configs of a kind that a canary cluster should have. If they cannot be resolved, the
+/// assigned ones count.
 fn wanted<'f>(fleet: &'f Fleet<'_>, facts: &'f ClusterFacts<'_>, kind: &GroupResource) -> Vec<&'f Pin> {
     let is_of_kind = |pin: &&Pin| pin.config.kind == *kind;
     let Ok(desired) = &fleet.governor_of(facts).desired else {

@@ -300,8 +300,8 @@ pub(crate) fn decide<'a>(
 }
 
 /// Whether the first revision that a gated placement has everywhere may count as known good without
-/// a canary: first installs are not gated. Canary clusters and overrides of users prove nothing about
-/// the clusters behind the gate.
+/// a canary: first installs are not gated. Canary clusters and overrides of users prove nothing
+/// about the clusters behind the gate.
 fn is_first_good(view: &RolloutView<'_>) -> bool {
     let is_installed = |cohort: &Cohort<'_>, standing: &CohortStanding| {
         !cohort.facts.in_canary()

@@ -100,8 +100,8 @@ impl CohortStanding {
     }
 
     /// It was assigned its target, and nothing that its placement moved is still in flight. An
-    /// instance that is being created, or assigned a revision now, follows at once. One that is being
-    /// deleted is moved nowhere: its successor is a first install.
+    /// instance that is being created, or assigned a revision now, follows at once. One that is
+    /// being deleted is moved nowhere: its successor is a first install.
     pub(super) fn is_assigned(&self) -> bool {
         match self {
             Self::Settled | Self::Absent | Self::Fresh { .. } | Self::LeftOut(_) => true,

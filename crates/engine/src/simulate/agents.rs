@@ -86,8 +86,8 @@ pub enum Answer {
 pub enum Pods {
     /// They run. No pod of the version before has made way for them.
     NeverReady,
-    /// They are in a crash loop. Each counts as available while it starts, and so has replaced a pod
-    /// of the version before.
+    /// They are in a crash loop. Each counts as available while it starts, and so has replaced a
+    /// pod of the version before.
     Exit,
 }
 

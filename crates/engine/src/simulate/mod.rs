@@ -4,9 +4,10 @@
 //! if there is none. This file runs the simulation. Equal inputs and seeds give equal results:
 //! nothing here reads a clock or random numbers.
 //!
-//! A simulated agent reports once on a change, and what is so. A real one may report too early, with
-//! the values of the older objects, but nothing is decided on such a report: the digest in it is
-//! another one. So it would cost a plan and change nothing. Simulated clusters on a hub report early.
+//! A simulated agent reports once on a change, and what is so. A real one may report too early,
+//! with the values of the older objects, but nothing is decided on such a report: the digest in it
+//! is another one. So it would cost a plan and change nothing. Simulated clusters on a hub report
+//! early.
 
 pub mod agents;
 pub mod fleet;

@@ -310,7 +310,8 @@ fn recorded(
     let is_ocm = fleet.observed.served.is_ocm();
     let pinned = recorded.desired.as_ref();
     let is_pinned = |config: &&ConfigRef| pinned.is_some_and(|desired| desired.pin(&config.kind).is_some());
-    // OCM lists one beside others of its kind that can be used: what is listed stays while it is true.
+    // OCM lists one beside others of its kind that can be used: what is listed stays while it is
+    // true.
     let known = std::mem::take(&mut recorded.unresolved);
     let counts = |one: &&ConfigRef| !is_pinned(one) || known.contains(one);
     recorded.unresolved = governor.unresolved.iter().filter(counts).cloned().collect();
@@ -351,8 +352,8 @@ fn health(unhealthy: &Unhealthy) -> Stated {
     Stated { kind: HEALTHY, status: "False", reason: Reason::ClustersUnhealthy, message: message.into() }
 }
 
-/// What is not healthy on the first cluster. Only its name: the numbers change with every report, and
-/// the status must not be written for each.
+/// What is not healthy on the first cluster. Only its name: the numbers change with every report,
+/// and the status must not be written for each.
 fn on_first(cluster: Option<&ClusterName>, object: Option<&str>) -> String {
     let shown = cluster.zip(object);
     shown.map(|(cluster, object)| format!("; {cluster}: {}", clipped(object))).unwrap_or_default()

@@ -235,8 +235,8 @@ fn references(fleet: &Fleet<'_>, instance: &InstanceFacts<'_>, decided: &Move) -
 }
 
 /// The generation at which the config got the pinned content. The recorded generation comes first,
-/// so that an edit that was reverted causes no write; then that of the live object, while it has the
-/// pinned content.
+/// so that an edit that was reverted causes no write; then that of the live object, while it has
+/// the pinned content.
 fn generation(fleet: &Fleet<'_>, pin: &Pin, recorded: &[Reference]) -> Option<i64> {
     let stands = recorded.iter().find(|reference| reference.desired.as_ref() == Some(pin));
     let stands = stands.and_then(|reference| reference.observed_generation);
@@ -413,8 +413,8 @@ impl StatusDraft<'_> {
     fn goes_back(&self, progress: &InstanceProgress) -> bool {
         let last = || self.status.last_version.clone();
         let (to, from) = match progress {
-            // It returns to what is applied before another revision got there: it is on its way from
-            // the version that was wanted before.
+            // It returns to what is applied before another revision got there: it is on its way
+            // from the version that was wanted before.
             InstanceProgress::Moving { .. } if self.status.told_revision() == self.applied() => {
                 (self.status.desired_version.as_ref(), last())
             }
@@ -542,8 +542,8 @@ impl StatusDraft<'_> {
         }
     }
 
-    /// Whether it may run on the hosting cluster that it names. Of an add-on with its own manager, that
-    /// manager decides it.
+    /// Whether it may run on the hosting cluster that it names. Of an add-on with its own manager,
+    /// that manager decides it.
     fn judge_hosting(&mut self) {
         const KIND: &str = conditions::HOSTING_CLUSTER_VALIDITY;
         if let Some(problem) = self.instance.hosting_problem() {
@@ -566,8 +566,8 @@ impl StatusDraft<'_> {
         if is_ill { with_numbers_of(said, words, &self.instance.evidence.health) } else { words }
     }
 
-    /// Bad health that changes, as when a report comes and goes or another object is worse, is written
-    /// at most once a minute.
+    /// Bad health that changes, as when a report comes and goes or another object is worse, is
+    /// written at most once a minute.
     fn has_just_said_ill(&self, said: Option<&ObservedCondition>, (_, reason, message): &Words) -> bool {
         let said = said.filter(|said| ILL.into_iter().any(|ill| said.reason == ill));
         ILL.contains(reason) && self.has_just_said_otherwise(said, message)

@@ -1,5 +1,5 @@
-//! What an instance says of its progress, in the words of the final design document and of the drafts
-//! before it. Those of OCM are in `ocm.rs`.
+//! What an instance says of its progress, in the words of the final design document and of the
+//! drafts before it. Those of OCM are in `ocm.rs`.
 
 use aviary_api::names::UNKNOWN_VERSION;
 

@@ -1,4 +1,5 @@
-//! The fuzz targets of the engine, on their inputs and on mutations of those. `fuzz/README.md` says how to search for longer.
+//! The fuzz targets of the engine, on their inputs and on mutations of those. `fuzz/README.md` says
+//! how to search for longer.
 
 #![allow(
     clippy::expect_used,

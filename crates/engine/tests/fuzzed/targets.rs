@@ -1,4 +1,5 @@
-//! What the engine must make of any bytes at all: the bodies of the fuzz targets (`fuzz/`), which the tests run too.
+//! What the engine must make of any bytes at all: the bodies of the fuzz targets (`fuzz/`), which
+//! the tests run too.
 
 use aviary_api::{
     AddOnDeploymentConfig, AddOnHubConfig, AddOnTemplate, ClusterManagementAddOn, IntOrString,
@@ -19,7 +20,8 @@ fn json_of(data: &[u8]) -> Option<Value> {
     serde_json::from_slice(data).ok()
 }
 
-/// The canonical text of a value is JSON and its own canonical text; what identifies an object is no part of its hash.
+/// The canonical text of a value is JSON and its own canonical text; what identifies an object is
+/// no part of its hash.
 pub(crate) fn hash(data: &[u8]) {
     let Some(mut value) = json_of(data) else { return };
     let text = canonical(&value);
@@ -55,7 +57,8 @@ fn read<K: DeserializeOwned>(value: &Value) -> Option<K> {
     serde_json::from_value(value.clone()).ok()
 }
 
-/// An object of any kind is read, or refused; an add-on that is read is planned for, and keeps the promises.
+/// An object of any kind is read, or refused; an add-on that is read is planned for, and keeps the
+/// promises.
 pub(crate) fn decode(data: &[u8]) {
     let Some(value) = json_of(data) else { return };
     if !value.is_object() {

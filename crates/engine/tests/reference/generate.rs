@@ -32,7 +32,8 @@ pub struct PlacementSetup {
 pub enum KindSetup {
     All,
     Rolling,
-    /// By number in the list; one beyond it is the placement that is not listed, two beyond one that does not exist.
+    /// By number in the list; one beyond it is the placement that is not listed, two beyond one
+    /// that does not exist.
     Canary(usize),
 }
 

@@ -23,7 +23,8 @@ impl Instance {
         self.told.is_some() && self.carries == self.told && self.answer == Answer::Healthy
     }
 
-    /// Arrived at `revision` as far as its placement is concerned: what its user overrides does not count.
+    /// Arrived at `revision` as far as its placement is concerned: what its user overrides does not
+    /// count.
     pub fn settled_on(&self, revision: Rev) -> bool {
         match self.own {
             Some(_) => !self.fresh() && self.answer == Answer::Healthy,
@@ -45,7 +46,8 @@ impl Instance {
         !(self.installed || self.never_well || self.told.is_some() && self.was_applied)
     }
 
-    /// Its own override, which covers all that there is, may be what it suffers from, and not what its placement wants.
+    /// Its own override, which covers all that there is, may be what it suffers from, and not what
+    /// its placement wants.
     pub fn doubt(&self, goal: Rev) -> Option<Doubt> {
         let own = self.own.filter(|_| self.told.is_some())?;
         let retold = self.told != Some(own);
@@ -75,7 +77,8 @@ impl Instance {
 }
 
 impl Placement {
-    /// The revision or, if it has been rolled back from, the newest of the history: that ends with what is desired, if that is in it.
+    /// The revision or, if it has been rolled back from, the newest of the history: that ends with
+    /// what is desired, if that is in it.
     fn standing(&self, revision: Rev) -> Rev {
         let back_to = self.history.iter().position(|known| *known == self.desired);
         let (stands, after) = self.history.split_at(back_to.map_or(self.history.len(), |at| at + 1));
@@ -117,7 +120,8 @@ impl World {
         false
     }
 
-    /// The revision that all governed instances have settled on, of those that the placement wanted or wants them to have.
+    /// The revision that all governed instances have settled on, of those that the placement wanted
+    /// or wants them to have.
     pub fn settled_on(&self, placement: &Placement) -> Option<Rev> {
         let mut governed = self.governed(placement);
         governed.retain(|name| !self.waits_as_joined(placement, name));
@@ -130,7 +134,8 @@ impl World {
         ((wanted || wants) && governed.iter().all(settled)).then_some(revision)
     }
 
-    /// Where the rollout wants a cluster: behind a canary at what is known good, in it or without one at what is desired.
+    /// Where the rollout wants a cluster: behind a canary at what is known good, in it or without
+    /// one at what is desired.
     fn goal(&self, placement: &Placement, cluster: &str) -> Rev {
         let known_good = self.promoted(placement).filter(|_| self.gated(placement, cluster));
         known_good.unwrap_or(placement.desired)
@@ -140,7 +145,8 @@ impl World {
         matches!(placement.kind, Kind::WithCanary(_)) && !self.canary(placement).contains(cluster)
     }
 
-    /// It came with an instance from elsewhere while the gate is closed: it stays as it is, and counts nowhere.
+    /// It came with an instance from elsewhere while the gate is closed: it stays as it is, and
+    /// counts nowhere.
     pub fn waits_as_joined(&self, placement: &Placement, cluster: &str) -> bool {
         let closed = self.promoted(placement) != Some(placement.desired) && !self.in_cycle(placement);
         closed && self.joined(placement, cluster, self.goal(placement, cluster))
@@ -148,7 +154,8 @@ impl World {
 
     /// Somebody else told it what it has, which is not what this placement wants it to have.
     fn joined(&self, placement: &Placement, cluster: &str, goal: Rev) -> bool {
-        // While it rolls to its known good revision, whoever it governs goes there, unless another listed placement told it what it has.
+        // While it rolls to its known good revision, whoever it governs goes there, unless another
+        // listed placement told it what it has.
         let rolling = placement.known_good.is_some_and(|known_good| {
             placement.applied != Some(known_good) && !placement.history.contains(&known_good)
         });
@@ -170,7 +177,8 @@ impl World {
         !canary.is_empty() && canary.iter().all(has)
     }
 
-    /// Every gated cluster has settled on the known good revision, or failed to. First installs are no part of a rollout.
+    /// Every gated cluster has settled on the known good revision, or failed to. First installs are
+    /// no part of a rollout.
     pub fn rolled_out(&self, placement: &Placement, known_good: Rev) -> bool {
         let failed = |one: &Instance| one.failed() && (one.own.is_some() || one.told == Some(known_good));
         // Once all had settled on it, who becomes unwell there is not on the way again.
@@ -201,8 +209,8 @@ impl World {
         if passed || completed { Some(desired) } else { known_good }
     }
 
-    /// First installs are not gated, so the first revision that everybody has is good: if the gate keeps nobody back, and one of those that it
-    /// could keep back has it from the placement.
+    /// First installs are not gated, so the first revision that everybody has is good: if the gate
+    /// keeps nobody back, and one of those that it could keep back has it from the placement.
     fn first_good(&self, placement: &Placement) -> Option<Rev> {
         let revision = self.settled_on(placement)?;
         let governed = self.governed(placement);
@@ -288,7 +296,8 @@ impl World {
             let elsewhere =
                 aim(name, one).filter(|_| !there && ((one.fresh() && !lost(name, one)) || free(name)));
             if one.fresh() && !lost(name, one) {
-                // A first install of another revision than the goal is no part of the rollout, unless its user decides what it gets.
+                // A first install of another revision than the goal is no part of the rollout,
+                // unless its user decides what it gets.
                 let part = one.own.is_some() || one.told == goal(name) || first == goal(name);
                 moving += usize::from(slot && here && part);
                 starts.extend(elsewhere.map(|goal| (name.clone(), goal)));

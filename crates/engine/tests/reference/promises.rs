@@ -1,4 +1,5 @@
-//! What every write must keep, and what must be so in the end: computed here from the snapshot, beside the engine's own check.
+//! What every write must keep, and what must be so in the end: computed here from the snapshot,
+//! beside the engine's own check.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,8 @@ use super::{Instance, Kind, Rev, World};
 
 pub type Checked = Result<(), String>;
 
-/// What the test itself counts as in flight: told something and not there, or not well any more, and not excused.
+/// What the test itself counts as in flight: told something and not there, or not well any more,
+/// and not excused.
 fn in_flight(world: &World, name: &str, one: &Instance, deadline: bool) -> bool {
     let placement = world.governor(name).unwrap();
     let here = world.clusters[name];
@@ -30,8 +32,8 @@ fn in_flight(world: &World, name: &str, one: &Instance, deadline: bool) -> bool 
     !one.settled() && !tolerated && (here || !one.broken())
 }
 
-/// S1: a settled instance is moved into flight only while fewer than the budget are in flight; one that is broken where it stands
-/// only while fewer than the budget are on their way.
+/// S1: a settled instance is moved into flight only while fewer than the budget are in flight; one
+/// that is broken where it stands only while fewer than the budget are on their way.
 fn within_budget(world: &World, cluster: &str, deadline: bool) -> Checked {
     let (Some(placement), one) = (world.governor(cluster), &world.instances[cluster]) else { return Ok(()) };
     let moved = one.settled() || one.broken();
@@ -54,8 +56,8 @@ fn within_budget(world: &World, cluster: &str, deadline: bool) -> Checked {
     }
 }
 
-/// S2: no instance behind a canary gets what the canary never had, applied and healthy, all of it at once; nor what the placement never
-/// completed.
+/// S2: no instance behind a canary gets what the canary never had, applied and healthy, all of it
+/// at once; nor what the placement never completed.
 fn behind_canary(world: &World, passed: &BTreeSet<(String, Rev)>, cluster: &str, told: Rev) -> Checked {
     let (Some(placement), one) = (world.governor(cluster), &world.instances[cluster]) else { return Ok(()) };
     let inside = !matches!(placement.kind, Kind::WithCanary(_)) || world.canary(placement).contains(cluster);
@@ -66,7 +68,8 @@ fn behind_canary(world: &World, passed: &BTreeSet<(String, Rev)>, cluster: &str,
     if known { Ok(()) } else { Err(format!("S2: {cluster} gets {told}, which the canary never passed")) }
 }
 
-/// Stages are in the order of their steps, a wave is reserved before it starts, and only a reservation may write nothing.
+/// Stages are in the order of their steps, a wave is reserved before it starts, and only a
+/// reservation may write nothing.
 fn in_order(plan: &Plan) -> Checked {
     let steps: Vec<Step> = plan.stages.iter().map(|stage| stage.step).collect();
     let idle = plan.stages.iter().find(|stage| stage.writes.is_empty() && stage.step != Step::Reserve);
@@ -77,7 +80,8 @@ fn in_order(plan: &Plan) -> Checked {
     Err(format!("stages out of order: {steps:?}"))
 }
 
-/// Makes the first `most` writes of a plan, each under the engine's own check and under the two above.
+/// Makes the first `most` writes of a plan, each under the engine's own check and under the two
+/// above.
 pub fn commit(scene: &mut Scene, plan: Plan, most: usize) -> Checked {
     in_order(&plan)?;
     let deadline = scene.specs().iter().any(|spec| spec.rollout.progress_deadline.is_some());

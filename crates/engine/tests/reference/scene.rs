@@ -1,4 +1,5 @@
-//! A fleet that the real plan drives: events happen to it, passes are made, and it can be read as the reference's plain world.
+//! A fleet that the real plan drives: events happen to it, passes are made, and it can be read as
+//! the reference's plain world.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -90,7 +91,8 @@ impl Scene {
         scene
     }
 
-    // --- events -----------------------------------------------------------------------------------------------------
+    // --- events
+    // -----------------------------------------------------------------------------------------------------
 
     pub fn happen(&mut self, event: &Event) {
         let clusters = self.hub.observed.clusters.len();
@@ -261,7 +263,8 @@ impl Scene {
         self.hub.observed.instances.get_or_insert_with(name, || instance);
     }
 
-    // --- passes -----------------------------------------------------------------------------------------------------
+    // --- passes
+    // -----------------------------------------------------------------------------------------------------
 
     /// Looks at the fleet and decides, remembering what was seen.
     pub fn look(&mut self) -> Plan {
@@ -371,7 +374,8 @@ impl Scene {
         }
     }
 
-    // --- reading ----------------------------------------------------------------------------------------------------
+    // --- reading
+    // ----------------------------------------------------------------------------------------------------
 
     /// The fleet as the reference sees it.
     pub fn read(&self) -> World {

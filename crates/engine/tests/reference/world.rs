@@ -29,7 +29,8 @@ pub struct Instance {
     pub installed: bool,
     /// It has been seen arrived at what it is told now, at some time since it was told.
     pub arrived_once: bool,
-    /// Something was applied on it before it was told what it is told now, and nothing was ever healthy.
+    /// Something was applied on it before it was told what it is told now, and nothing was ever
+    /// healthy.
     pub never_well: bool,
     /// What its user makes it have.
     pub own: Option<Rev>,

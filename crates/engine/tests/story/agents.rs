@@ -7,7 +7,8 @@ use aviary_engine::observed::Seen;
 use super::{Mood, Story, cluster};
 
 impl Story {
-    /// The agent answers now as `mood` says, and goes on to answer so; without one it does its work again.
+    /// The agent answers now as `mood` says, and goes on to answer so; without one it does its work
+    /// again.
     pub(super) fn answer(&mut self, name: &str, mood: Option<Mood>) {
         let name = cluster(name);
         match mood {
@@ -18,7 +19,8 @@ impl Story {
         self.report(&name);
     }
 
-    /// The status of its works is emptied, as by a restore, and its agent says nothing from then on.
+    /// The status of its works is emptied, as by a restore, and its agent says nothing from then
+    /// on.
     pub(super) fn empty_works(&mut self, name: &str) {
         let name = cluster(name);
         self.moods.insert(name.clone(), Mood::Silent);

@@ -1,7 +1,8 @@
 //! One harness for all scenarios: a small world as text in, its story as text out.
 //!
-//! Every line of a script either sets the world up, lets something happen in it, or tells (`show …`) what is there. Every write
-//! that a plan makes is checked against the invariants before the next one is made.
+//! Every line of a script either sets the world up, lets something happen in it, or tells
+//! (`show …`) what is there. Every write that a plan makes is checked against the invariants before
+//! the next one is made.
 //!
 //! Set-up and events:
 //! ```text
@@ -288,7 +289,8 @@ impl Story {
         assert!(self.world.delete(&cluster(name), format!("removed-{name}").into()));
     }
 
-    // --- set-up -----------------------------------------------------------------------------------------------------
+    // --- set-up
+    // -----------------------------------------------------------------------------------------------------
 
     fn refuse(&mut self, rest: &str) {
         let (what, clusters) = rest.split_once(' ').expect("refuse WRITE CLUSTER…");
@@ -338,7 +340,8 @@ impl Story {
         self.world.observed.templates.retain(|template| *template.name != *name);
     }
 
-    /// `template v1 v2 vars IMAGE`: one template per version, whose Deployment shows its version and the variables.
+    /// `template v1 v2 vars IMAGE`: one template per version, whose Deployment shows its version
+    /// and the variables.
     fn templates(&mut self, rest: &str) {
         let (versions, variables) = rest.split_once("vars").unwrap_or((rest, ""));
         for version in versions.split_whitespace() {
@@ -387,8 +390,8 @@ impl Story {
         self.world.observed.clusters.get_or_insert_with(name, || cluster);
     }
 
-    /// `place aws: a1..a4` or, with decision groups, `place aws: a1 a2 | a3 a4`; `place aws (9): …` publishes a count of 9;
-    /// `place aws (undecided):` is not decided yet.
+    /// `place aws: a1..a4` or, with decision groups, `place aws: a1 a2 | a3 a4`; `place aws (9): …`
+    /// publishes a count of 9; `place aws (undecided):` is not decided yet.
     fn place(&mut self, rest: &str) {
         let (head, members) = rest.split_once(':').expect("place NAME: CLUSTERS");
         let (name, published) = match head.split_once('(') {
@@ -584,7 +587,8 @@ impl Story {
         }
     }
 
-    // --- passes -----------------------------------------------------------------------------------------------------
+    // --- passes
+    // -----------------------------------------------------------------------------------------------------
 
     /// One pass. Says whether anything was written.
     pub(crate) fn pass(&mut self) -> bool {
@@ -627,7 +631,8 @@ impl Story {
         panic!("the world does not settle");
     }
 
-    // --- telling ----------------------------------------------------------------------------------------------------
+    // --- telling
+    // ----------------------------------------------------------------------------------------------------
 }
 
 fn config(resource: &str, namespace: Option<&str>, name: &str) -> ConfigRef {

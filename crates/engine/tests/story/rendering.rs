@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::Story;
 
-/// A world with one cluster, one template of these manifests and a deployment config of these variables, told and ready to be rendered.
+/// A world with one cluster, one template of these manifests and a deployment config of these
+/// variables, told and ready to be rendered.
 pub(crate) fn ready(manifests: &Value, deployment: &Value) -> Story {
     let mut story = Story::new();
     story.put_template(&json!({

@@ -226,8 +226,8 @@ pub(in crate::commands) async fn apply(
     })
 }
 
-/// What a placement rolls back to unless it is told otherwise. `own` are its completed revisions, the
-/// oldest first.
+/// What a placement rolls back to unless it is told otherwise. `own` are its completed revisions,
+/// the oldest first.
 pub(super) fn previous<'a>(
     own: &[&'a CompletedRevision],
     desired: Option<&Revision>,

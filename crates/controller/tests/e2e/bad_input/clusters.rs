@@ -65,7 +65,8 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-/// The placement selects this as well, and there is such a cluster where there can be. The others are upgraded all the same.
+/// The placement selects this as well, and there is such a cluster where there can be. The others
+/// are upgraded all the same.
 fn named(input: &'static str, outcome: super::row::Outcome, cluster: &'static str, exists: bool) -> Row {
     row(input, Taken, outcome)
         .note(if matches!(outcome, Does(_)) { "" } else { "the other clusters continue" })

@@ -112,7 +112,8 @@ pub(super) async fn all(rows: Vec<Row>) {
     assert!(failures.is_empty(), "{} failures:\n\n{}", failures.len(), failures.join("\n\n"));
 }
 
-/// Does the same for all, and gives back what went wrong: one row's failure must not hide another's.
+/// Does the same for all, and gives back what went wrong: one row's failure must not hide
+/// another's.
 async fn side_by_side(cases: &[Case], each: impl AsyncFn(&Case)) -> Vec<String> {
     stream::iter(cases)
         .map(|case| {
@@ -183,7 +184,8 @@ fn crd_of(object: &Value) -> String {
     format!("{}s.{group}", object["kind"].as_str().unwrap().to_lowercase())
 }
 
-/// Comes to an end: after a few passes one writes nothing, nor does one an hour later. Gives back what is written for ever.
+/// Comes to an end: after a few passes one writes nothing, nor does one an hour later. Gives back
+/// what is written for ever.
 async fn rest(world: &World) -> Option<String> {
     let mut written = Vec::new();
     for pass in 0..PASSES {
@@ -208,7 +210,8 @@ async fn pass_at(world: &World, identity: &str, later: Duration) -> Vec<String> 
     counts.committed()
 }
 
-/// The manager holds every plan against what it promises, and leaves alone what would break it: it must never have come to that.
+/// The manager holds every plan against what it promises, and leaves alone what would break it: it
+/// must never have come to that.
 async fn assert_no_promise_broken(world: &World) {
     let events: Api<Event> = Api::all(world.client.clone());
     let all = events.list(&ListParams::default()).await.unwrap();

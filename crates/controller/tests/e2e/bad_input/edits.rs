@@ -131,7 +131,8 @@ fn config(site: &Site, colour: &str) -> Value {
     )
 }
 
-/// A config of another add-on, of the same kind: whoever has seen it change has seen all that came before.
+/// A config of another add-on, of the same kind: whoever has seen it change has seen all that came
+/// before.
 fn others(site: &Site, number: usize) -> Value {
     deployment_config(
         &site.named("others"),

@@ -70,7 +70,8 @@ pub(super) fn rows() -> Vec<Row> {
                 "LimitInvalid: placement default/<placement>: rollingUpdate.maxConcurrentlyUpdating: 2147483648 is not a limit",
             ),
         ),
-        // Not even a number that an API server counts with: it says so and no more, and some let nobody write the status of what has it.
+        // Not even a number that an API server counts with: it says so and no more, and some let
+        // nobody write the status of what has it.
         limit(
             "… 2^63",
             json!(9_223_372_036_854_775_808_u64),

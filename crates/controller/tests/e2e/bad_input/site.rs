@@ -42,7 +42,8 @@ impl Site {
         format!("{what}-{}", self.number)
     }
 
-    /// The add-on as it should be: on all of its clusters, at the first version, one after the other.
+    /// The add-on as it should be: on all of its clusters, at the first version, one after the
+    /// other.
     pub(super) fn addon(&self) -> Value {
         self.addon_with("one", rolling(1))
     }
@@ -81,7 +82,8 @@ impl Site {
         })
     }
 
-    /// What every row has: clusters, a placement that selects them, two versions, and a config for each.
+    /// What every row has: clusters, a placement that selects them, two versions, and a config for
+    /// each.
     pub(super) async fn prepare(&self) {
         self.world.clusters(&self.placement(), &self.clusters).await;
         for (config, version) in [("one", "v1.0.0"), ("two", "v2.0.0")] {
@@ -100,7 +102,8 @@ impl Site {
             .replace("<number>", &self.number)
     }
 
-    /// Waits until a condition of the object says this: its reason and its message. `…` stands for any text.
+    /// Waits until a condition of the object says this: its reason and its message. `…` stands for
+    /// any text.
     pub(super) async fn until_says(&self, object: &Value, text: &str) {
         let text = self.filled(text);
         self.until_object(object, &text, |object| said(object).iter().any(|said| reads(said, &text))).await;
@@ -115,7 +118,8 @@ impl Site {
         let wait = async {
             while let Some(event) = events.next().await {
                 match event {
-                    // A watch may be cut, as when the schema of its kind changes: it goes on by itself.
+                    // A watch may be cut, as when the schema of its kind changes: it goes on by
+                    // itself.
                     Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object))
                         if is(&json!(object)) =>
                     {

@@ -1,4 +1,5 @@
-//! What users do: configs and versions, instances of their own, hands in what is the manager's, the end of an add-on.
+//! What users do: configs and versions, instances of their own, hands in what is the manager's, the
+//! end of an add-on.
 
 use serde_json::{Value, json};
 
@@ -181,7 +182,8 @@ pub(super) fn all() -> Vec<Scenario> {
             installed(TWO, update_all()),
             vec![Delete(addon(&[])), want("two", update_all()), Rest],
         ),
-        // Long enough for the manager to have begun, and too short for it to have heard of what it did when an answer is late.
+        // Long enough for the manager to have begun, and too short for it to have heard of what it
+        // did when an answer is late.
         scenario(
             "addon_comes_again_within_a_second",
             [versions(), joined(TWO), vec![fleet(TWO)]].concat(),

@@ -295,7 +295,8 @@ fn migrate(image: &str) -> Value {
     job
 }
 
-/// What is read of a work with a Job of this image, of which the cluster has the one made from `live`.
+/// What is read of a work with a Job of this image, of which the cluster has the one made from
+/// `live`.
 fn job(wanted: &str, live: Option<&Value>, completed: &str) -> String {
     let mut work = Template::of(&[migrate(wanted)]).work();
     let mut live = live.cloned().unwrap_or_else(|| applied(&work, 0, &json!({})));

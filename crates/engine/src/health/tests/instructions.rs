@@ -426,7 +426,8 @@ fn the_plural_of_a_custom_resource_comes_from_its_definition_or_from_the_author(
     );
 }
 
-// --- somebody changes the instructions --------------------------------------------------------------
+// --- somebody changes the instructions
+// --------------------------------------------------------------
 
 #[test]
 fn removed_or_changed_instructions_are_noticed() {
