@@ -41,7 +41,7 @@ async fn the_list_is_told_once_and_then_only_what_changes() {
         summary,
         json!({
             "name": "one", "displayName": "one", "state": "Progressing", "message": "the manager has not processed the change yet", "clusters": 0, "settled": 0,
-            "inFlight": 0, "failed": 0, "waiting": 0, "placements": 0, "version": null, "oldestWaitSince": null, "paused": false,
+            "inFlight": 0, "failed": 0, "waiting": 0, "leaving": 0, "placements": 0, "version": null, "oldestWaitSince": null, "paused": false,
         })
     );
     // First a change that is not shown, and then one that is: the first must not be sent.
@@ -125,6 +125,7 @@ async fn one_add_on_is_told_with_all_that_the_contract_names() {
         "events",
         "failed",
         "inFlight",
+        "leaving",
         "message",
         "name",
         "now",

@@ -80,7 +80,7 @@ pub(super) fn rows() -> Vec<Row> {
         unrendered("a template with the same object twice", Says("UpgradeFailed: 0/2 upgrade failed: template <addon>-v2.0.0 has ConfigMap {{INSTALL_NAMESPACE}}/agent twice"), |site| {
             json!([site.manifest("agent", "v2.0.0"), site.manifest("other", "v2.0.0"), site.manifest("agent", "v2.0.0")])
         }),
-        row("a proxy of 1 KB for 1,000 containers", Taken, Says("UpgradeFailed: 0/2 upgrade failed: template <addon>-v2.0.0: Deployment default/wide has more than 400 KiB once it is rendered, more than a work can carry"))
+        row("a proxy of 1 KB for 1,000 containers", Taken, Says("UpgradeFailed: 0/2 upgrade failed: template <addon>-v2.0.0: Deployment.apps default/wide has more than 400 KiB once it is rendered, more than a work can carry"))
             .before(|site| vec![deployment_config(&site.named("proxy"), json!({})), site.addon()])
             .bad(|site| {
                 let wide = json!([{
