@@ -122,7 +122,7 @@ fn a_canary_that_refuses_is_why() {
         Works
           addon-helloworld-deploy-0
             generation  2
-            as told     yes
+            assigned    yes
             applied     no: work reports Applied=False: image of v3.0.0 cannot be pulled
             available   no: work reports Available=False: image of v3.0.0 cannot be
                         pulled
@@ -169,8 +169,8 @@ fn a_canary_that_refuses_is_why() {
               default/fleet
 
         Works
-          NAME                       GENERATION  AS TOLD  APPLIED  AVAILABLE  HEALTH
-          addon-helloworld-deploy-0           1  yes      yes      yes        healthy
+          NAME                       GENERATION  ASSIGNED  APPLIED  AVAILABLE  HEALTH
+          addon-helloworld-deploy-0           1  yes       yes      yes        healthy
 
         Next: aviary status helloworld
     "#]],
@@ -251,8 +251,8 @@ fn what_has_settled_needs_nothing_and_who_is_not_there_is_named() {
               default/fleet
 
         Works
-          NAME                       GENERATION  AS TOLD  APPLIED  AVAILABLE  HEALTH
-          addon-helloworld-deploy-0           1  yes      yes      yes        healthy
+          NAME                       GENERATION  ASSIGNED  APPLIED  AVAILABLE  HEALTH
+          addon-helloworld-deploy-0           1  yes       yes      yes        healthy
 
         Next: aviary status helloworld
     "#]],

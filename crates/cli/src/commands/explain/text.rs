@@ -141,7 +141,7 @@ pub(super) fn one(told: &ClusterStory, advisor: &Advisor<'_>, wide: bool, paint:
     section(
         &mut out,
         "Works",
-        &["NAME", "GENERATION", "AS ASSIGNED", "APPLIED", "AVAILABLE", "HEALTH"],
+        &["NAME", "GENERATION", "ASSIGNED", "APPLIED", "AVAILABLE", "HEALTH"],
         wide,
         paint,
         told.works.iter().map(|one| {
