@@ -149,7 +149,7 @@ async fn one_add_on_is_told_with_all_that_the_contract_names() {
         json!({
             "name": "default/fleet", "position": 1, "state": "Installed", "message": "8/8 install completed with no errors.",
             "strategy": "RollingUpdateWithCanary 25%", "budget": 2, "slotsUsed": 0, "inFlight": 0, "governed": 8, "done": 8, "failed": 0,
-            "waiting": 0, "gate": {"canary": "default/canary", "open": true, "message": fleet["gate"]["message"]},
+            "waiting": 0, "leaving": 0, "gate": {"canaries": ["default/canary"], "open": true, "message": fleet["gate"]["message"]},
             "paused": false, "wants": "v1.0.0", "target": "v1.0.0", "knownGood": "v1.0.0",
         })
     );
